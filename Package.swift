@@ -1,0 +1,68 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let settings: [SwiftSetting] = [
+    .swiftLanguageMode(.v6),
+    .enableUpcomingFeature("NonisolatedNonsendingByDefault"),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableExperimentalFeature("Lifetimes"),
+    .treatAllWarnings(as: .error),
+]
+
+/// A module of the house, and the modules above its own line that it may import
+/// (docs/decisions/0001-modules.md).
+func module(_ name: String, imports: [String]) -> Target {
+    .target(
+        name: name, dependencies: imports.map { .init(stringLiteral: $0) }, swiftSettings: settings)
+}
+
+func tests(of name: String, imports: [String] = []) -> Target {
+    .testTarget(
+        name: "\(name)Tests",
+        dependencies: ([name] + imports).map { .init(stringLiteral: $0) },
+        path: "Tests/\(name)Tests",
+        exclude: [],
+        swiftSettings: settings)
+}
+
+let package = Package(
+    name: "portcullis",
+    products: [.executable(name: "portcullis", targets: ["portcullis"])],
+    targets: [
+        .systemLibrary(
+            name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .target(name: "CPlatform"),
+        .target(name: "CTOML"),
+
+        module("Reactor", imports: ["CPlatform"]),
+        module("TLS", imports: ["Reactor", "COpenSSL"]),
+        module("HTTP", imports: ["Reactor", "TLS"]),
+        module("Attestation", imports: ["COpenSSL"]),
+        module("Policy", imports: ["Attestation"]),
+        module("Configuration", imports: ["Policy", "Attestation", "CTOML"]),
+        module(
+            "Proxy", imports: ["Reactor", "TLS", "HTTP", "Attestation", "Policy", "Configuration"]),
+        module(
+            "Operations",
+            imports: ["Reactor", "TLS", "HTTP", "Attestation", "Policy", "Configuration", "Proxy"]),
+        .executableTarget(
+            name: "portcullis",
+            dependencies: [
+                "Reactor", "TLS", "HTTP", "Attestation", "Policy", "Configuration", "Proxy",
+                "Operations",
+            ],
+            swiftSettings: settings),
+
+        module("TestKit", imports: ["Reactor", "HTTP", "Attestation", "COpenSSL"]),
+        tests(of: "Reactor", imports: ["TestKit"]),
+        tests(of: "HTTP", imports: ["Reactor", "TestKit"]),
+        tests(of: "Attestation", imports: ["TestKit", "COpenSSL"]),
+        tests(of: "Policy", imports: ["Attestation"]),
+        tests(of: "Configuration", imports: ["Policy", "Attestation"]),
+        tests(of: "Proxy", imports: ["Reactor", "HTTP", "Policy", "Configuration", "TestKit"]),
+        tests(of: "Operations", imports: ["Proxy", "Policy", "Configuration", "Reactor"]),
+    ],
+    cxxLanguageStandard: .cxx17
+)

@@ -1,0 +1,33 @@
+/// The claims of a token whose signature and claims were verified.
+public final class VerifiedToken: Sendable {
+    /// Index of the project in the configuration.
+    public let project: Int
+    /// Claim `sub`: the Firebase app id.
+    public let appID: String
+    /// Index of the app among the project's configured aliases, or nil for an app that has none.
+    public let app: Int?
+    /// Claim `iat`, seconds since 1970.
+    public let issuedAt: Int64
+    /// Claim `exp`, seconds since 1970.
+    public let expiresAt: Int64
+    /// Claim `jti`, when it is there.
+    public let tokenID: String?
+    /// Claim `provider`, undocumented: for metrics only.
+    public let provider: String?
+    /// The key that signed it; a token stops being valid when its key leaves the key set (pitfall K7).
+    public let keyID: String
+
+    public init(
+        project: Int, appID: String, app: Int?, issuedAt: Int64, expiresAt: Int64,
+        tokenID: String?, provider: String?, keyID: String
+    ) {
+        self.project = project
+        self.appID = appID
+        self.app = app
+        self.issuedAt = issuedAt
+        self.expiresAt = expiresAt
+        self.tokenID = tokenID
+        self.provider = provider
+        self.keyID = keyID
+    }
+}

@@ -1,0 +1,166 @@
+public import Attestation
+public import Policy
+
+/// A checked configuration. Nothing in it can be wrong any more; it is immutable and shared by all event loops.
+public struct Configuration: Sendable {
+    public var server = Server()
+    public var log = Log()
+    public var admin: Admin?
+    public var listeners: [Listener] = []
+    /// In file order; `Route` and verdicts refer to projects by index.
+    public var projects: [ProjectSource] = []
+    /// In file order; routes refer to upstreams by index.
+    public var upstreams: [Upstream] = []
+    public var routes: RouteTable
+
+    public init(routes: RouteTable) {
+        self.routes = routes
+    }
+}
+
+/// `[server]`
+public struct Server: Sendable, Equatable {
+    /// Event loops; 0 is one per CPU that the process may use.
+    public var workers = 0
+    public var stateDirectory = "/var/lib/portcullis"
+    /// How long SIGTERM and a reload wait for requests in flight.
+    public var drainTimeout: Duration = .seconds(30)
+    /// Bytes of verified tokens that one loop may remember.
+    public var tokenCacheBytes = 32 << 20
+
+    public init() {}
+}
+
+/// `[log]`
+public struct Log: Sendable, Equatable {
+    public enum Level: String, Sendable, CaseIterable, Comparable {
+        case error, warning, info, debug
+
+        public static func < (left: Level, right: Level) -> Bool {
+            left.order < right.order
+        }
+
+        private var order: Int {
+            switch self {
+            case .error: 0
+            case .warning: 1
+            case .info: 2
+            case .debug: 3
+            }
+        }
+    }
+    public enum Format: String, Sendable, CaseIterable { case json, text }
+    public enum Access: String, Sendable, CaseIterable { case all, rejected, off }
+
+    public var level: Level = .info
+    public var format: Format = .json
+    public var access: Access = .all
+
+    public init() {}
+}
+
+/// `[admin]`
+public struct Admin: Sendable, Equatable {
+    public var listen: ListenAddress
+    public var tokenFile: String?
+
+    public init(listen: ListenAddress, tokenFile: String?) {
+        self.listen = listen
+        self.tokenFile = tokenFile
+    }
+}
+
+/// Where a socket listens or connects.
+public enum ListenAddress: Sendable, Hashable, CustomStringConvertible {
+    /// `host` is an IPv4 or IPv6 literal (without brackets), or a name where connecting is meant.
+    case tcp(host: String, port: UInt16)
+    case unix(path: String)
+
+    public var description: String {
+        switch self {
+        case .tcp(let host, let port): host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+        case .unix(let path): "unix:\(path)"
+        }
+    }
+}
+
+/// `[[listener]]`
+public struct Listener: Sendable, Equatable {
+    /// The label in metrics: the address as the file has it.
+    public var name: String
+    public var listen: ListenAddress
+    /// Networks whose `X-Forwarded-*` fields are believed. Default: nobody.
+    public var trustedProxies: [IPNetwork] = []
+    public var limits = ListenerLimits()
+
+    public init(name: String, listen: ListenAddress) {
+        self.name = name
+        self.listen = listen
+    }
+}
+
+/// `limits` of a listener.
+public struct ListenerLimits: Sendable, Equatable {
+    public var headerBytes = 32 << 10
+    public var headers = 100
+    /// Bytes of a request body.
+    public var body: UInt64 = 64 << 20
+    /// From a request's first byte to the end of its head.
+    public var headerTimeout: Duration = .seconds(10)
+    /// Without a byte in either direction, and between requests.
+    public var idleTimeout: Duration = .seconds(75)
+
+    public init() {}
+}
+
+/// `[project.NAME]`: the project, and where its keys come from.
+public struct ProjectSource: Sendable, Equatable {
+    public enum KeySource: Sendable, Equatable {
+        case url(String)
+        case file(String)
+    }
+
+    public var project: Project
+    public var keys: KeySource
+    /// PEM file that replaces the system's trust store for the key set's URL.
+    public var keysCA: String?
+    /// `jwks_headers`: sent with each key-set request (an API key).
+    public var keysHeaders: [(name: String, value: String)] = []
+    /// `egress_proxy`: an HTTP proxy that CONNECTs to the key set's host.
+    public var egressProxy: ListenAddress?
+    /// `[project.NAME.client_fingerprints]`
+    public var fingerprints: [ClientFingerprint] = []
+
+    public init(project: Project, keys: KeySource) {
+        self.project = project
+        self.keys = keys
+    }
+
+    public static func == (left: ProjectSource, right: ProjectSource) -> Bool {
+        left.project == right.project && left.keys == right.keys && left.keysCA == right.keysCA
+            && left.egressProxy == right.egressProxy && left.fingerprints == right.fingerprints
+            && left.keysHeaders.elementsEqual(right.keysHeaders) { $0.name == $1.name && $0.value == $1.value }
+    }
+}
+
+/// `[upstream.NAME]`
+public struct Upstream: Sendable, Equatable {
+    public enum Balance: String, Sendable, CaseIterable {
+        case leastRequests = "least_requests"
+        case roundRobin = "round_robin"
+    }
+
+    public var name: String
+    public var servers: [ListenAddress]
+    public var balance: Balance = .leastRequests
+    public var connectTimeout: Duration = .seconds(2)
+    /// From the last byte of the request to the response head.
+    public var responseHeaderTimeout: Duration = .seconds(30)
+    /// Between two bytes of a response, and how long a pooled connection may lie idle.
+    public var idleTimeout: Duration = .seconds(300)
+
+    public init(name: String, servers: [ListenAddress]) {
+        self.name = name
+        self.servers = servers
+    }
+}

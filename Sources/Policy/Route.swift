@@ -1,0 +1,67 @@
+/// One `[[route]]`, checked.
+public struct Route: Sendable {
+    public enum Mode: String, Sendable, CaseIterable { case off, monitor, enforce }
+
+    /// Unique; the label in logs and metrics.
+    public var name: String
+    /// Lower case, no port; "*.example.com" matches one or more labels. Empty: every host.
+    public var hosts: [String] = []
+    /// Exact, or a prefix when it ends in "/*".
+    public var path: String
+    /// Upper case as in RFC 9110; empty: every method.
+    public var methods: [String] = []
+    /// Index of the upstream.
+    public var upstream: Int
+    /// Indices of the projects whose tokens are accepted; nil: all.
+    public var projects: [Int]?
+    /// Accepted apps as (project, app) indices; nil: every app of those projects.
+    public var apps: [AppIndex]?
+    public var mode: Mode = .monitor
+    /// The share of clients that is enforced, in millionths of a percent: 0 to 100,000,000.
+    public var enforcedShare: UInt32 = 100_000_000
+    public var stickyBy: StickyKey = .clientIP
+    public var forwardToken = false
+    public var cors: CORS?
+
+    public init(name: String, path: String, upstream: Int) {
+        self.name = name
+        self.path = path
+        self.upstream = upstream
+    }
+}
+
+/// An app by its place in the configuration.
+public struct AppIndex: Sendable, Hashable {
+    public var project: Int
+    public var app: Int
+
+    public init(project: Int, app: Int) {
+        self.project = project
+        self.app = app
+    }
+}
+
+/// What one client is, for the enforced share.
+public enum StickyKey: Sendable, Equatable {
+    case clientIP
+    /// A request field, lower case.
+    case field(String)
+    case app
+}
+
+/// `cors` of a route.
+public struct CORS: Sendable, Equatable {
+    /// Exact origins, or "*".
+    public var allowOrigins: [String]
+    public var allowCredentials = false
+    /// Answer preflights here instead of forwarding them.
+    public var answerPreflights = false
+    public var allowMethods: [String] = []
+    public var allowHeaders: [String] = []
+    /// Seconds that a browser may cache an answered preflight.
+    public var maxAge = 600
+
+    public init(allowOrigins: [String]) {
+        self.allowOrigins = allowOrigins
+    }
+}

@@ -1,0 +1,107 @@
+public import HTTP
+public import Policy
+
+/// How a request ended when it did not end with a complete answer from the upstream or from policy.
+public enum RequestFailure: String, Sendable, CaseIterable {
+    // The client's side.
+    case malformed
+    case clientAborted = "client_aborted"
+    case clientTimeout = "client_timeout"
+    case bodyTooLarge = "body_too_large"
+    case headerTimeout = "header_timeout"
+    // Ours.
+    case noRoute = "no_route"
+    case draining
+    // The upstream's side: one word per way to fail.
+    case upstreamConnect = "upstream_connect"
+    case upstreamConnectTimeout = "upstream_connect_timeout"
+    case upstreamHeaderTimeout = "upstream_header_timeout"
+    case upstreamIdleTimeout = "upstream_idle_timeout"
+    case upstreamReset = "upstream_reset"
+    case upstreamProtocol = "upstream_protocol"
+    case upstreamUnresolved = "upstream_unresolved"
+}
+
+/// Everything that the access log and the metrics say about one request. One object per connection, reused; it is
+/// handed to the recorder exactly once for each request, however that ended.
+public final class RequestRecord {
+    /// Wall clock at the first byte of the request, microseconds since 1970.
+    public var startedAt: Int64 = 0
+    public var listener = ""
+    /// Client address as text, without port.
+    public var clientAddress = ""
+    /// Value of X-Request-Id: ours, or the one a trusted proxy sent.
+    public var requestID: [UInt8] = []
+    public var method: Method = .other
+    public var methodName: [UInt8] = []
+    /// Target as the client sent it; logs must redact it.
+    public var target: [UInt8] = []
+    public var host: [UInt8] = []
+    public var userAgent: [UInt8] = []
+    /// "http/1.0", "http/1.1", "h2".
+    public var scheme: StaticString = "http/1.1"
+    /// Index of the route, or nil when none was chosen.
+    public var route: Int?
+    public var verdict: Verdict?
+    public var action: Action?
+    public var code: RejectionCode?
+    /// Configured app of a verified token; nil is `other` when `hasApp`, else no app at all.
+    public var app: AppIndex?
+    public var hasApp = false
+    /// The sticky key of an enforced route was not there.
+    public var isShareKeyMissing = false
+    /// A bare debug secret stood where a token belongs.
+    public var isDebugSecret = false
+    /// Status sent to the client; 0 when none was.
+    public var status: UInt16 = 0
+    /// Body bytes received from and sent to the client.
+    public var bytesIn: UInt64 = 0
+    public var bytesOut: UInt64 = 0
+    public var upstream: Int?
+    /// Index of the server in its upstream.
+    public var upstreamServer: Int?
+    /// Why the request did not end well.
+    public var failure: RequestFailure?
+    /// The parser's word when `failure` is `malformed`.
+    public var malformed: MalformedMessage.Kind?
+    /// Microseconds from the first byte of the request to the end of the answer.
+    public var totalMicroseconds: Int64 = 0
+    /// Microseconds spent on verification; 0 from the cache.
+    public var verifyMicroseconds: Int64 = 0
+    /// Microseconds from choosing an upstream to the end of its answer; nil when none was asked.
+    public var upstreamMicroseconds: Int64?
+    /// The verdict came from the cache of verified tokens.
+    public var isCachedVerdict = false
+
+    public init() {}
+
+    /// Readies the object for the next request of the same connection.
+    public func reset() {
+        requestID.removeAll(keepingCapacity: true)
+        method = .other
+        methodName.removeAll(keepingCapacity: true)
+        target.removeAll(keepingCapacity: true)
+        host.removeAll(keepingCapacity: true)
+        userAgent.removeAll(keepingCapacity: true)
+        scheme = "http/1.1"
+        route = nil
+        verdict = nil
+        action = nil
+        code = nil
+        app = nil
+        hasApp = false
+        isShareKeyMissing = false
+        isDebugSecret = false
+        status = 0
+        bytesIn = 0
+        bytesOut = 0
+        upstream = nil
+        upstreamServer = nil
+        failure = nil
+        malformed = nil
+        totalMicroseconds = 0
+        verifyMicroseconds = 0
+        upstreamMicroseconds = nil
+        isCachedVerdict = false
+    }
+}

@@ -1,0 +1,19 @@
+public import Configuration
+
+/// Where a loop's records go. One object per event loop, called only on it: keep it cheap, never block.
+public protocol RequestRecorder: AnyObject {
+    /// A request ended. `configuration` is the one that it was served by: indices in the record refer to it.
+    func record(_ record: RequestRecord, configuration: Configuration)
+
+    /// A connection of a listener was accepted (`opened`), became idle or active, or ended.
+    func connection(_ event: ConnectionEvent, listener: String)
+
+    /// The loop is about to sleep: a good moment to hand buffered log lines on.
+    func flush()
+}
+
+/// What happened to a client connection.
+public enum ConnectionEvent: Sendable {
+    case opened, becameActive, becameIdle
+    case closed(wasActive: Bool)
+}
