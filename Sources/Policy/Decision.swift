@@ -1,3 +1,5 @@
+internal import Attestation
+
 /// Proof that policy let a request through. Forwarding asks for one, and only this module can make it.
 public struct Permit: Sendable {
     /// `allow` or `wouldReject`.
