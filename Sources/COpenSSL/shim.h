@@ -25,4 +25,19 @@ static inline long COpenSSL_SSL_CTX_set_mode(SSL_CTX *context, long mode) {
     return SSL_CTX_set_mode(context, mode);
 }
 
+// OpenSSL 3 deprecates these three for the EVP interface, whose context costs more than hashing a
+// short input does. The pragma keeps the deprecation out of Swift, where warnings are errors.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+static inline void COpenSSL_SHA256_Init(SHA256_CTX *context) {
+    SHA256_Init(context);
+}
+static inline void COpenSSL_SHA256_Update(SHA256_CTX *context, const void *bytes, size_t count) {
+    SHA256_Update(context, bytes, count);
+}
+static inline void COpenSSL_SHA256_Final(unsigned char *digest, SHA256_CTX *context) {
+    SHA256_Final(digest, context);
+}
+#pragma GCC diagnostic pop
+
 #endif
