@@ -1,0 +1,44 @@
+# Everything a developer types. `make help` lists it.
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz soak clean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+setup: ## install the Debian and Python packages that building and testing need
+	@scripts/setup.sh build test
+
+setup-build:
+	@scripts/setup.sh build
+
+setup-bench:
+	@scripts/setup.sh build test bench
+
+build: ## build .build/release/portcullis with the Swift runtime inside
+	swift build -c release --static-swift-stdlib --product portcullis
+
+run: setup-build build ## build and start the demo: backend, issuer and proxy in one process
+	.build/release/portcullis demo
+
+test: setup ## build and run every test
+	@scripts/test.sh
+
+bench: setup-bench build ## measure against nginx, HAProxy and Envoy
+	bench/run.sh
+
+lint: ## check formatting
+	@scripts/lint.sh
+
+format: ## format the Swift sources
+	@scripts/lint.sh --fix
+
+fuzz: setup-build ## fuzz the parsers, time-boxed
+	Fuzz/run.sh
+
+soak: setup ## ten minutes of mixed traffic; memory and descriptors must stay flat
+	swift build -c release --static-swift-stdlib --product portcullis
+	PORTCULLIS=.build/release/portcullis SOAK_SECONDS=$${SOAK_SECONDS:-600} \
+		.venv/bin/python -m pytest Tests/Integration/test_soak.py -s --timeout 1200
+
+clean: ## remove what was built
+	rm -rf .build .venv .test
