@@ -1,1 +1,85 @@
+#define _GNU_SOURCE
 #include "CPlatform.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+int CPlatform_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
+
+int CPlatform_eventfd(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
+
+int CPlatform_signalfd(const int *signals, size_t count) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t index = 0; index < count; index++) sigaddset(&set, signals[index]);
+    int error = pthread_sigmask(SIG_BLOCK, &set, NULL);
+    if (error != 0) {
+        errno = error;
+        return -1;
+    }
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int CPlatform_socket(int family) {
+    return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+int CPlatform_accept(int descriptor, struct sockaddr *peer, socklen_t *length) {
+    return accept4(descriptor, peer, length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+}
+
+int CPlatform_bind(int descriptor, const struct sockaddr *address, socklen_t length) {
+    return bind(descriptor, address, length);
+}
+
+int CPlatform_connect(int descriptor, const struct sockaddr *address, socklen_t length) {
+    return connect(descriptor, address, length);
+}
+
+int CPlatform_getsockname(int descriptor, struct sockaddr *address, socklen_t *length) {
+    return getsockname(descriptor, address, length);
+}
+
+int CPlatform_shutdown_write(int descriptor) { return shutdown(descriptor, SHUT_WR); }
+
+ssize_t CPlatform_send(int descriptor, const void *bytes, size_t count) {
+    return send(descriptor, bytes, count, MSG_NOSIGNAL);
+}
+
+ssize_t CPlatform_send2(
+    int descriptor, const void *first, size_t firstCount, const void *second, size_t secondCount
+) {
+    struct iovec vectors[2] = {{(void *)first, firstCount}, {(void *)second, secondCount}};
+    struct msghdr message = {.msg_iov = vectors, .msg_iovlen = 2};
+    return sendmsg(descriptor, &message, MSG_NOSIGNAL);
+}
+
+int CPlatform_open(const char *path, int flags, unsigned mode) { return open(path, flags, mode); }
+
+int CPlatform_usable_processors(void) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+uint64_t CPlatform_raise_descriptor_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_cur;
+}
+
+void CPlatform_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
+
+void CPlatform_ignore_sigpipe(void) { signal(SIGPIPE, SIG_IGN); }
+
+const char *CPlatform_strerror(int error) { return strerrordesc_np(error); }

@@ -1,6 +1,4 @@
-#if canImport(Glibc)
-    internal import Glibc
-#endif
+internal import Glibc
 
 /// A growable run of bytes between a socket and a parser: bytes are appended at the end, read from
 /// the front, and the memory is reused.

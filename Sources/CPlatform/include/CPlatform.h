@@ -1,35 +1,53 @@
 #ifndef CPLATFORM_H
 #define CPLATFORM_H
 
-// Linux interfaces that Swift's Glibc module does not export, and the constants whose C types Swift
-// would import awkwardly.
+// Linux interfaces that Swift's Glibc module does not export, or that need GNU extensions, variadics or macros.
 
-#define _GNU_SOURCE
-#include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <pthread.h>
-#include <sched.h>
-#include <signal.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
+#include <sys/types.h>
 
+// EPOLL_EVENTS is an enum whose operators Swift does not have, and EPOLLET overflows it.
 static const uint32_t CPlatform_EPOLLIN = EPOLLIN;
 static const uint32_t CPlatform_EPOLLOUT = EPOLLOUT;
 static const uint32_t CPlatform_EPOLLRDHUP = EPOLLRDHUP;
 static const uint32_t CPlatform_EPOLLHUP = EPOLLHUP;
 static const uint32_t CPlatform_EPOLLERR = EPOLLERR;
-static const uint32_t CPlatform_EPOLLET = EPOLLET;
-static const uint32_t CPlatform_EPOLLEXCLUSIVE = EPOLLEXCLUSIVE;
+static const uint32_t CPlatform_EPOLLET = 1u << 31;
+static const uint32_t CPlatform_EPOLLEXCLUSIVE = 1u << 28;
+
+int CPlatform_epoll_create(void);
+int CPlatform_eventfd(void);
+int CPlatform_signalfd(const int *signals, size_t count);
+
+int CPlatform_socket(int family);
+int CPlatform_accept(int descriptor, struct sockaddr *peer, socklen_t *length);
+int CPlatform_bind(int descriptor, const struct sockaddr *address, socklen_t length);
+int CPlatform_connect(int descriptor, const struct sockaddr *address, socklen_t length);
+int CPlatform_getsockname(int descriptor, struct sockaddr *address, socklen_t *length);
+int CPlatform_shutdown_write(int descriptor);
+ssize_t CPlatform_send(int descriptor, const void *bytes, size_t count);
+
+// One system call for a head and the content behind it; Swift would have to build the vectors on the heap.
+ssize_t CPlatform_send2(
+    int descriptor, const void *first, size_t firstCount, const void *second, size_t secondCount);
+
+int CPlatform_open(const char *path, int flags, unsigned mode);
+int CPlatform_usable_processors(void);
+
+// Raises the soft limit of descriptors to the hard one; returns what it is then.
+uint64_t CPlatform_raise_descriptor_limit(void);
+
+// Names the calling thread for ps and top; at most 15 bytes.
+void CPlatform_name_thread(const char *name);
+
+void CPlatform_ignore_sigpipe(void);
+
+// glibc's table is immutable and, unlike strerror, safe on any thread. NULL for an unknown number.
+const char *CPlatform_strerror(int error);
 
 #endif

@@ -1,0 +1,46 @@
+internal import CPlatform
+internal import Glibc
+
+/// An error number of the kernel (errno(3)).
+public struct Errno: Error, Sendable, Equatable, Hashable, RawRepresentable, CustomStringConvertible {
+    public let rawValue: Int32
+
+    public init(rawValue: Int32) {
+        self.rawValue = rawValue
+    }
+
+    /// EAGAIN.
+    public static let wouldBlock = Errno(rawValue: EAGAIN)
+    /// EINTR.
+    public static let interrupted = Errno(rawValue: EINTR)
+    /// EINPROGRESS.
+    public static let inProgress = Errno(rawValue: EINPROGRESS)
+    /// EMFILE: this process has no descriptor left.
+    public static let tooManyOpenFiles = Errno(rawValue: EMFILE)
+    /// ENFILE: the machine has no descriptor left.
+    public static let tooManyOpenFilesInSystem = Errno(rawValue: ENFILE)
+    /// ENOMEM.
+    public static let noMemory = Errno(rawValue: ENOMEM)
+    /// ENOBUFS.
+    public static let noBufferSpace = Errno(rawValue: ENOBUFS)
+    /// ECONNABORTED: the peer gave up before it was accepted.
+    public static let connectionAborted = Errno(rawValue: ECONNABORTED)
+    /// ECONNREFUSED.
+    public static let connectionRefused = Errno(rawValue: ECONNREFUSED)
+    /// ECONNRESET.
+    public static let connectionReset = Errno(rawValue: ECONNRESET)
+    /// EPIPE.
+    public static let brokenPipe = Errno(rawValue: EPIPE)
+    /// EADDRINUSE.
+    public static let addressInUse = Errno(rawValue: EADDRINUSE)
+    /// ENOENT.
+    public static let noSuchFile = Errno(rawValue: ENOENT)
+    /// EINVAL.
+    public static let invalidArgument = Errno(rawValue: EINVAL)
+
+    /// The kernel's own text, as strerror(3) has it.
+    public var description: String {
+        guard let text = CPlatform_strerror(rawValue) else { return "error \(rawValue)" }
+        return String(cString: text)
+    }
+}

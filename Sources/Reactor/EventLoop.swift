@@ -1,0 +1,199 @@
+internal import CPlatform
+internal import Glibc
+internal import Synchronization
+
+/// One thread, one epoll instance, and the tasks that run there.
+///
+/// The loop is a serial executor (an actor's) and a task executor, so tasks of a `LoopActor` and everything that
+/// they call stay on its thread. Other threads may only `enqueue` and `stop`.
+///
+/// Safe to be Sendable: the inbox is behind a lock, the flags are atomic, and everything else is touched by the
+/// loop's own thread alone (`checkIsolated` traps otherwise).
+public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
+    private static let eventCapacity = 256
+
+    private let epoll: Int32
+    private let wakeDescriptor: Int32
+    private let inbox = Mutex<[UnownedJob]>([])
+    private let isWakePending = Atomic<Bool>(false)
+    private let isStopping = Atomic<Bool>(false)
+    private let threadID = Atomic<UInt>(0)
+
+    private var ready: [UnownedJob] = []
+    private var running: [UnownedJob] = []
+    private let events: UnsafeMutableBufferPointer<epoll_event>
+    private var registrations: [Registration?] = []
+    private var freeSlots: [Int] = []
+    private var generation: UInt32 = 0
+    var timers: TimerWheel
+
+    /// The monotonic clock as the loop read it when it last woke.
+    public private(set) var now: MonotonicInstant
+    /// The wall clock as the loop read it when it last woke, microseconds since 1970.
+    public private(set) var wallMicroseconds: Int64
+    /// Runs on the loop each time it has nothing left to do before it sleeps.
+    public var beforeSleep: (() -> Void)?
+
+    /// Makes a loop; nothing runs before `run()`.
+    public init() throws(Errno) {
+        epoll = try Syscalls.makeEpoll()
+        do throws(Errno) {
+            wakeDescriptor = try Syscalls.makeEventDescriptor()
+        } catch {
+            Syscalls.close(epoll)
+            throw error
+        }
+        try Syscalls.epollAdd(epoll, wakeDescriptor, events: CPlatform_EPOLLIN, data: .max)
+        events = .allocate(capacity: Self.eventCapacity)
+        now = .now
+        wallMicroseconds = Syscalls.wallMicroseconds()
+        timers = TimerWheel(now: now)
+    }
+
+    deinit {
+        events.deallocate()
+        Syscalls.close(wakeDescriptor)
+        Syscalls.close(epoll)
+    }
+
+    // MARK: Executor
+
+    public func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        if isOnLoop {
+            ready.append(job)
+            return
+        }
+        inbox.withLock { $0.append(job) }
+        wakeUp()
+    }
+
+    public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+        UnownedSerialExecutor(ordinary: self)
+    }
+
+    public func checkIsolated() {
+        precondition(isOnLoop, "not on the event loop's thread")
+    }
+
+    public func isIsolatingCurrentContext() -> Bool? {
+        isOnLoop
+    }
+
+    /// Whether the caller runs on this loop's thread.
+    @inline(__always)
+    public var isOnLoop: Bool {
+        threadID.load(ordering: .relaxed) == UInt(pthread_self())
+    }
+
+    // MARK: Running
+
+    /// Runs jobs and events on the calling thread until `stop()`.
+    public func run() {
+        threadID.store(UInt(pthread_self()), ordering: .relaxed)
+        updateClocks()
+        while !isStopping.load(ordering: .relaxed) {
+            runReadyJobs()
+            if ready.isEmpty { beforeSleep?() }
+            poll()
+            timers.advance(to: now)
+        }
+        runReadyJobs()
+        threadID.store(0, ordering: .relaxed)
+    }
+
+    /// Ends `run()` soon; callable from any thread.
+    public func stop() {
+        isStopping.store(true, ordering: .relaxed)
+        wakeUp()
+    }
+
+    private func wakeUp() {
+        if isWakePending.exchange(true, ordering: .acquiringAndReleasing) { return }
+        var one: UInt64 = 1
+        // The counter cannot overflow with one write per wake-up; a failed write means that one is pending.
+        _ = withUnsafeBytes(of: &one) { try? Syscalls.write(wakeDescriptor, $0) }
+    }
+
+    private func runReadyJobs() {
+        // One round only: what these jobs make ready waits until sockets had their turn.
+        swap(&ready, &running)
+        let executor = asUnownedSerialExecutor()
+        let taskExecutor = asUnownedTaskExecutor()
+        for job in running {
+            unsafe job.runSynchronously(isolatedTo: executor, taskExecutor: taskExecutor)
+        }
+        running.removeAll(keepingCapacity: true)
+    }
+
+    private func poll() {
+        let timeout = ready.isEmpty ? timers.sleepMilliseconds(now: now) : 0
+        let count = Syscalls.epollWait(epoll, events, milliseconds: timeout)
+        updateClocks()
+        for index in 0..<count {
+            dispatch(events[index])
+        }
+    }
+
+    private func dispatch(_ event: epoll_event) {
+        if event.data.u64 == .max {
+            takeInbox()
+            return
+        }
+        let slot = Int(event.data.u64 & 0xFFFF_FFFF)
+        // An event of a descriptor that an earlier event of this batch closed is stale.
+        guard let registration = registrations[slot],
+            registration.generation == UInt32(truncatingIfNeeded: event.data.u64 >> 32)
+        else { return }
+        registration.signal(event.events)
+    }
+
+    private func takeInbox() {
+        var counter: UInt64 = 0
+        _ = withUnsafeMutableBytes(of: &counter) { try? Syscalls.read(wakeDescriptor, $0) }
+        isWakePending.store(false, ordering: .releasing)
+        inbox.withLock { jobs in
+            ready.append(contentsOf: jobs)
+            jobs.removeAll(keepingCapacity: true)
+        }
+    }
+
+    private func updateClocks() {
+        now = .now
+        wallMicroseconds = Syscalls.wallMicroseconds()
+    }
+
+    // MARK: Registrations
+
+    func register(_ registration: Registration, events: UInt32) throws(Errno) {
+        generation &+= 1
+        let slot: Int
+        if let free = freeSlots.popLast() {
+            slot = free
+        } else {
+            slot = registrations.count
+            registrations.append(nil)
+        }
+        let data = UInt64(generation) << 32 | UInt64(slot)
+        do throws(Errno) {
+            try Syscalls.epollAdd(epoll, registration.descriptor, events: events, data: data)
+        } catch {
+            freeSlots.append(slot)
+            throw error
+        }
+        registration.slot = slot
+        registration.generation = generation
+        registrations[slot] = registration
+    }
+
+    /// Forgets a registration; closing the descriptor afterwards takes it out of epoll.
+    func unregister(_ registration: Registration) {
+        registrations[registration.slot] = nil
+        freeSlots.append(registration.slot)
+    }
+
+    /// Takes a descriptor that stays open out of epoll.
+    func removeFromPoll(_ registration: Registration) {
+        Syscalls.epollRemove(epoll, registration.descriptor)
+    }
+}

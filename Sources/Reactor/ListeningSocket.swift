@@ -1,0 +1,88 @@
+internal import CPlatform
+internal import Glibc
+
+/// A listening descriptor that outlives any loop: made once, shared or handed over, closed when the last owner
+/// lets go.
+public final class ListeningDescriptor: Sendable {
+    let descriptor: Int32
+    /// The address that it is bound to, with the real port when 0 was asked for.
+    public let address: SocketAddress
+    private let unixPath: String?
+
+    /// Binds and listens.
+    ///
+    /// - Parameter isShared: `SO_REUSEPORT`: every loop has a descriptor of its own on the same port, and the kernel
+    ///   spreads connections.
+    public init(_ address: SocketAddress, unixPath: String? = nil, isShared: Bool) throws(Errno) {
+        let descriptor = try Syscalls.socket(family: address.family)
+        do throws(Errno) {
+            if !address.isLocal {
+                try Syscalls.setOption(descriptor, level: SOL_SOCKET, SO_REUSEADDR, 1)
+                if isShared { try Syscalls.setOption(descriptor, level: SOL_SOCKET, SO_REUSEPORT, 1) }
+                if address.family == AF_INET6 {
+                    try Syscalls.setOption(descriptor, level: Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1)
+                }
+            }
+            try Syscalls.bind(descriptor, address)
+            try Syscalls.listen(descriptor, backlog: 4096)
+            self.address = try Syscalls.localAddress(descriptor)
+        } catch {
+            Syscalls.close(descriptor)
+            throw error
+        }
+        self.descriptor = descriptor
+        self.unixPath = unixPath
+    }
+
+    deinit {
+        Syscalls.close(descriptor)
+        if let unixPath { try? Syscalls.unlink(unixPath) }
+    }
+}
+
+/// Accepts connections of one listening descriptor on one loop.
+public final class ListeningSocket {
+    private let listening: ListeningDescriptor
+    private let registration: Registration
+    private var isOpen = true
+
+    public init(_ listening: ListeningDescriptor, loop: EventLoop, waiter: Waiter) throws(Errno) {
+        self.listening = listening
+        registration = Registration(descriptor: listening.descriptor, loop: loop)
+        registration.waiter = waiter
+        // Exclusive, so that one connection on a shared descriptor does not wake every loop. Edge-triggered, so
+        // that a backlog which cannot be accepted (no descriptors left) does not keep the loop spinning.
+        try loop.register(
+            registration, events: CPlatform_EPOLLIN | CPlatform_EPOLLEXCLUSIVE | CPlatform_EPOLLET)
+    }
+
+    deinit {
+        close()
+    }
+
+    /// Accepts one connection; nil when none waits. Call it until nil before sleeping on the waiter.
+    ///
+    /// - Throws: the kernel's error. `tooManyOpenFiles` and its like mean: wait, then try again.
+    public func accept() throws(Errno) -> (socket: Socket, peer: SocketAddress)? {
+        var peer = SocketAddress()
+        let descriptor: Int32
+        do throws(Errno) {
+            descriptor = try Syscalls.accept(registration.descriptor, &peer)
+        } catch {
+            if error == .wouldBlock || error == .connectionAborted { return nil }
+            throw error
+        }
+        let socket = try Socket(owning: descriptor, loop: registration.loop)
+        if !peer.isLocal { socket.disableDelay() }
+        return (socket, peer)
+    }
+
+    /// Stops accepting on this loop; the descriptor stays open for the others.
+    public func close() {
+        if !isOpen { return }
+        isOpen = false
+        registration.waiter = nil
+        registration.loop.unregister(registration)
+        registration.loop.removeFromPoll(registration)
+    }
+}

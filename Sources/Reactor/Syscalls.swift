@@ -1,0 +1,242 @@
+internal import CPlatform
+internal import Glibc
+
+/// Every call into the kernel that the program makes; nothing else calls it. Each wrapper names its C function,
+/// retries when a signal interrupts it, and turns errno into a typed error.
+public enum Syscalls {
+    /// Runs a call that reports failure as -1; EINTR is retried.
+    @inline(__always)
+    static func checked<I: FixedWidthInteger>(_ call: () -> I) throws(Errno) -> I {
+        while true {
+            let result = call()
+            if result != -1 { return result }
+            let error = Errno(rawValue: Glibc.errno)
+            if error != .interrupted { throw error }
+        }
+    }
+
+    // MARK: Descriptors
+
+    /// read(2). 0 is the end of the stream.
+    public static func read(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer)
+        throws(Errno) -> Int
+    {
+        try checked { Glibc.read(descriptor, bytes.baseAddress, bytes.count) }
+    }
+
+    /// write(2).
+    public static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer)
+        throws(Errno) -> Int
+    {
+        try checked { Glibc.write(descriptor, bytes.baseAddress, bytes.count) }
+    }
+
+    /// recv(2).
+    public static func receive(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer)
+        throws(Errno) -> Int
+    {
+        try checked { Glibc.recv(descriptor, bytes.baseAddress, bytes.count, 0) }
+    }
+
+    /// send(2), without SIGPIPE.
+    public static func send(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer)
+        throws(Errno) -> Int
+    {
+        try checked {
+            CPlatform_send(descriptor, bytes.baseAddress, bytes.count)
+        }
+    }
+
+    /// sendmsg(2) with two runs of bytes, without SIGPIPE.
+    public static func send(
+        _ descriptor: Int32, _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer
+    ) throws(Errno) -> Int {
+        try checked {
+            CPlatform_send2(
+                descriptor, first.baseAddress, first.count, second.baseAddress, second.count)
+        }
+    }
+
+    /// close(2). EBADF would mean that somebody else's descriptor was closed: our bug, so it traps.
+    public static func close(_ descriptor: Int32) {
+        if Glibc.close(descriptor) == -1 {
+            precondition(Glibc.errno != EBADF, "closed a descriptor twice")
+        }
+    }
+
+    /// open(2), close-on-exec.
+    public static func open(_ path: String, _ flags: Int32, mode: UInt32 = 0o600) throws(Errno)
+        -> Int32
+    {
+        try checked { CPlatform_open(path, flags | O_CLOEXEC, mode) }
+    }
+
+    /// unlink(2).
+    public static func unlink(_ path: String) throws(Errno) {
+        _ = try checked { Glibc.unlink(path) }
+    }
+
+    /// mkdir(2).
+    public static func makeDirectory(_ path: String, mode: UInt32) throws(Errno) {
+        _ = try checked { Glibc.mkdir(path, mode) }
+    }
+
+    /// access(2): whether this process may write there.
+    public static func isWritable(_ path: String) -> Bool {
+        Glibc.access(path, W_OK) == 0
+    }
+
+    // MARK: Sockets
+
+    /// socket(2), non-blocking and close-on-exec.
+    static func socket(family: Int32) throws(Errno) -> Int32 {
+        try checked { CPlatform_socket(family) }
+    }
+
+    /// accept4(2), non-blocking and close-on-exec.
+    static func accept(_ descriptor: Int32, _ peer: inout SocketAddress) throws(Errno) -> Int32 {
+        try checked {
+            peer.withUnsafeMutableStorage { address, length in
+                CPlatform_accept(descriptor, address, length)
+            }
+        }
+    }
+
+    /// bind(2).
+    static func bind(_ descriptor: Int32, _ address: SocketAddress) throws(Errno) {
+        _ = try checked {
+            address.withUnsafeStorage { CPlatform_bind(descriptor, $0, $1) }
+        }
+    }
+
+    /// listen(2).
+    static func listen(_ descriptor: Int32, backlog: Int32) throws(Errno) {
+        _ = try checked { Glibc.listen(descriptor, backlog) }
+    }
+
+    /// connect(2). `inProgress` is thrown for a connection that is under way.
+    static func connect(_ descriptor: Int32, _ address: SocketAddress) throws(Errno) {
+        _ = try checked {
+            address.withUnsafeStorage { CPlatform_connect(descriptor, $0, $1) }
+        }
+    }
+
+    /// getsockname(2).
+    static func localAddress(_ descriptor: Int32) throws(Errno) -> SocketAddress {
+        var address = SocketAddress()
+        _ = try checked {
+            address.withUnsafeMutableStorage { CPlatform_getsockname(descriptor, $0, $1) }
+        }
+        return address
+    }
+
+    /// setsockopt(2) with an integer.
+    static func setOption(_ descriptor: Int32, level: Int32, _ option: Int32, _ value: Int32)
+        throws(Errno)
+    {
+        var value = value
+        _ = try checked {
+            setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
+        }
+    }
+
+    /// getsockopt(2), SO_ERROR: how an asynchronous connect ended.
+    static func pendingError(_ descriptor: Int32) -> Errno? {
+        var value: Int32 = 0
+        var length = socklen_t(MemoryLayout<Int32>.size)
+        if getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &value, &length) == -1 {
+            return Errno(rawValue: Glibc.errno)
+        }
+        return value == 0 ? nil : Errno(rawValue: value)
+    }
+
+    /// setsockopt(2), SO_LINGER with no time: close(2) then resets the connection.
+    static func setLinger(_ descriptor: Int32) {
+        var value = linger(l_onoff: 1, l_linger: 0)
+        _ = setsockopt(
+            descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
+    }
+
+    /// shutdown(2) of the sending side.
+    static func shutdownWrite(_ descriptor: Int32) {
+        _ = CPlatform_shutdown_write(descriptor)
+    }
+
+    // MARK: Readiness
+
+    /// epoll_create1(2).
+    static func makeEpoll() throws(Errno) -> Int32 {
+        try checked { CPlatform_epoll_create() }
+    }
+
+    /// epoll_ctl(2), EPOLL_CTL_ADD.
+    static func epollAdd(_ epoll: Int32, _ descriptor: Int32, events: UInt32, data: UInt64)
+        throws(Errno)
+    {
+        var event = epoll_event()
+        event.events = events
+        event.data.u64 = data
+        _ = try checked { epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) }
+    }
+
+    /// epoll_ctl(2), EPOLL_CTL_DEL. A descriptor that is gone already is no error.
+    static func epollRemove(_ epoll: Int32, _ descriptor: Int32) {
+        var event = epoll_event()
+        _ = epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, &event)
+    }
+
+    /// epoll_wait(2). An interrupting signal counts as no events.
+    static func epollWait(
+        _ epoll: Int32, _ events: UnsafeMutableBufferPointer<epoll_event>, milliseconds: Int32
+    ) -> Int {
+        let count = epoll_wait(
+            epoll, events.baseAddress, Int32(truncatingIfNeeded: events.count), milliseconds)
+        return max(0, Int(count))
+    }
+
+    /// eventfd(2), non-blocking.
+    static func makeEventDescriptor() throws(Errno) -> Int32 {
+        try checked { CPlatform_eventfd() }
+    }
+
+    // MARK: Clocks
+
+    /// clock_gettime(2), CLOCK_MONOTONIC, in nanoseconds.
+    @inline(__always)
+    static func monotonicNanoseconds() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+    }
+
+    /// clock_gettime(2), CLOCK_REALTIME, in microseconds since 1970.
+    @inline(__always)
+    static func wallMicroseconds() -> Int64 {
+        var time = timespec()
+        clock_gettime(CLOCK_REALTIME, &time)
+        return Int64(time.tv_sec) &* 1_000_000 &+ Int64(time.tv_nsec) / 1000
+    }
+
+    // MARK: The process
+
+    /// sched_getaffinity(2): how many CPUs the process may use, at least 1.
+    public static func usableProcessors() -> Int {
+        max(1, Int(CPlatform_usable_processors()))
+    }
+
+    /// Ignores SIGPIPE: a peer that is gone is an error code, not the end of the process. signal(7).
+    public static func ignoreBrokenPipes() {
+        CPlatform_ignore_sigpipe()
+    }
+
+    /// Blocks the signals for every thread that starts later and gives a descriptor to read them from.
+    /// pthread_sigmask(3), signalfd(2).
+    public static func makeSignalDescriptor(_ signals: [Int32]) throws(Errno) -> Int32 {
+        try checked { CPlatform_signalfd(signals, signals.count) }
+    }
+
+    /// getrlimit(2), setrlimit(2): raises the soft limit of descriptors to the hard one and returns it.
+    public static func raiseDescriptorLimit() -> UInt64 {
+        CPlatform_raise_descriptor_limit()
+    }
+}

@@ -1,0 +1,44 @@
+internal import CPlatform
+internal import Glibc
+
+/// A thread of the operating system.
+public enum Thread {
+    private final class Body {
+        let name: String
+        let run: @Sendable () -> Void
+
+        init(_ name: String, _ run: @escaping @Sendable () -> Void) {
+            self.name = String(name.prefix(15))
+            self.run = run
+        }
+    }
+
+    /// Starts a detached thread (pthread_create(3)).
+    ///
+    /// - Parameter name: Shown by ps and top; at most 15 bytes.
+    /// - Returns: false when the system has no thread left.
+    @discardableResult
+    public static func start(named name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
+        var attributes = pthread_attr_t()
+        pthread_attr_init(&attributes)
+        pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+        defer { pthread_attr_destroy(&attributes) }
+        // Safe: the retained body is released exactly once, by the new thread, or below when there is none.
+        let retained = Unmanaged.passRetained(Body(name, body))
+        var thread = pthread_t()
+        let status = pthread_create(
+            &thread, &attributes,
+            { argument in
+                guard let argument else { return nil }
+                let body = Unmanaged<Body>.fromOpaque(argument).takeRetainedValue()
+                CPlatform_name_thread(body.name)
+                body.run()
+                return nil
+            }, retained.toOpaque())
+        if status != 0 {
+            retained.release()
+            return false
+        }
+        return true
+    }
+}
