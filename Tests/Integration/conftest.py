@@ -1,0 +1,136 @@
+"""Fixtures of the integration tests: an origin, keys, tokens, and the proxy between them."""
+
+import json
+import pathlib
+import tempfile
+from types import SimpleNamespace
+
+import pytest
+
+from harness import proxy as proxies
+from harness import tokens
+from harness.keyserver import Authority, KeyServer
+from harness.origin import Origin
+
+
+def pytest_configure(config):
+    if not proxies.BINARY.exists():
+        pytest.exit(f"{proxies.BINARY} is not built: run `make test`, or set PORTCULLIS", returncode=4)
+
+
+@pytest.fixture(scope="session")
+def keys():
+    """Two ordinary keys, one as wide as Google's, and one that no key set holds."""
+    return SimpleNamespace(first=tokens.SigningKey("k1"), second=tokens.SigningKey("k2"),
+                           wide=tokens.SigningKey("wide", 3072), stranger=tokens.SigningKey("k1"))
+
+
+@pytest.fixture(scope="session")
+def mint(keys):
+    """Makes a token, signed with the first key unless told otherwise."""
+
+    def make(key=None, **changes) -> str:
+        return tokens.mint(key or keys.first, **changes)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def key_file(keys, tmp_path_factory) -> pathlib.Path:
+    """A key set as a file: the first key and the wide one."""
+    path = tmp_path_factory.mktemp("keys") / "jwks.json"
+    path.write_text(json.dumps(tokens.key_set(keys.first, keys.wide)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def module_origin():
+    origin = Origin()
+    yield origin
+    origin.stop()
+
+
+@pytest.fixture
+def origin(module_origin):
+    """The origin behind the shared proxy, as if fresh; its own checks must all have held."""
+    module_origin.forget()
+    yield module_origin
+    assert module_origin.errors == []
+
+
+@pytest.fixture(scope="module")
+def module_proxy(module_origin, key_file):
+    with tempfile.TemporaryDirectory() as folder:
+        proxy = _start(pathlib.Path(folder), [module_origin], key_file).wait_until_ready()
+        try:
+            yield proxy
+            proxy.stop()
+        finally:
+            proxy.kill()
+
+
+@pytest.fixture
+def proxy(module_proxy, origin):
+    """A proxy with the standard routes, shared by the tests of a module; it must outlive each of them."""
+    yield module_proxy
+    assert module_proxy.process.poll() is None, "the proxy died:\n" + module_proxy.output()[-4000:]
+
+
+@pytest.fixture
+def start(tmp_path, key_file, request):
+    """Starts a proxy of the test's own: `start(origin, routes=…, upstream=…)`; see harness.proxy.configuration."""
+    started = []
+
+    def begin(*origins, ready: str | None = "/readyz", jwks=key_file, environment=None,
+              **parts) -> proxies.Portcullis:
+        folder = tmp_path / f"proxy-{len(started)}"
+        folder.mkdir()
+        proxy = _start(folder, origins, jwks, environment, **parts)
+        started.append(proxy)
+        return proxy.wait_until_ready(ready) if ready else proxy
+
+    yield begin
+    try:
+        for proxy in started:
+            proxy.stop()
+    finally:
+        for proxy in started:
+            proxy.kill()
+
+
+@pytest.fixture
+def new_origin():
+    """Makes origins of the test's own."""
+    made = []
+
+    def make(**options) -> Origin:
+        made.append(Origin(**options))
+        return made[-1]
+
+    yield make
+    for origin in made:
+        origin.stop()
+
+
+@pytest.fixture
+def key_server(keys):
+    """A key server on plain http with the first key."""
+    server = KeyServer(keys.first)
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def _start(folder: pathlib.Path, origins, jwks, environment=None, **parts) -> proxies.Portcullis:
+    state = folder / "state"
+    state.mkdir()
+    port, admin_port = proxies.free_port(), proxies.free_port()
+    config = proxies.configuration(
+        port=port, admin_port=admin_port, state=state, jwks=str(jwks),
+        servers=[getattr(origin, "port", origin) for origin in origins], **parts)
+    return proxies.Portcullis(folder, config, port=port, admin_port=admin_port,
+                              environment=environment)

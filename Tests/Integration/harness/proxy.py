@@ -1,0 +1,298 @@
+"""Portcullis as a process: its configuration, its life, its logs and its metrics."""
+
+import fcntl
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from . import client, tokens
+from .origin import wait_until
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BINARY = pathlib.Path(os.environ.get("PORTCULLIS", ROOT / ".build/debug/portcullis")).absolute()
+
+# Free ports outside the range that the kernel gives to outgoing connections, one holder each: every port has a
+# lock file that its process keeps open, so that test runs side by side never hand out the same one.
+_FIRST_PORT, _LAST_PORT = 12000, 30000
+_held_locks = []
+_next_port = _FIRST_PORT + os.getpid() % 1000 * 17
+
+
+def free_port() -> int:
+    """A port on loopback that nobody listens on and no other test gets."""
+    global _next_port
+    folder = pathlib.Path(tempfile.gettempdir()) / f"portcullis-ports-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    while True:
+        port = _next_port
+        _next_port = _FIRST_PORT if port >= _LAST_PORT else port + 1
+        lock = open(folder / str(port), "w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            socket.create_server(("127.0.0.1", port), reuse_port=False).close()
+        except OSError:
+            lock.close()
+            continue
+        _held_locks.append(lock)
+        return port
+
+
+PROJECTS = f'''
+[project.production]
+number = "{tokens.NUMBER}"
+id = "{tokens.PROJECT_ID}"
+jwks = "@JWKS@"
+apps = {{ ios = "{tokens.IOS}", android = "{tokens.ANDROID}" }}
+
+[project.other]
+number = "{tokens.OTHER_NUMBER}"
+id = "{tokens.OTHER_PROJECT_ID}"
+jwks = "@JWKS@"
+apps = {{ other_ios = "{tokens.OTHER_IOS}" }}
+'''
+
+ROUTES = '''
+[[route]]
+name = "enforced"
+path = "/enforced/*"
+upstream = "api"
+projects = ["production"]
+app_check = "enforce"
+
+[[route]]
+name = "monitored"
+path = "/monitored/*"
+upstream = "api"
+projects = ["production"]
+app_check = "monitor"
+
+[[route]]
+name = "open"
+path = "/open/*"
+upstream = "api"
+app_check = "off"
+
+[[route]]
+name = "forwarding"
+path = "/forwarding/*"
+upstream = "api"
+app_check = "enforce"
+forward_token = true
+
+[[route]]
+name = "ios-only"
+path = "/ios/*"
+upstream = "api"
+projects = ["production"]
+apps = ["ios"]
+app_check = "enforce"
+
+[[route]]
+name = "ios-monitored"
+path = "/ios-monitored/*"
+upstream = "api"
+projects = ["production"]
+apps = ["ios"]
+app_check = "monitor"
+
+[[route]]
+name = "browser"
+path = "/browser/*"
+upstream = "api"
+projects = ["production"]
+app_check = "enforce"
+cors = { allow_origins = ["https://app.example.com"] }
+'''
+
+
+def configuration(*, port: int, admin_port: int, servers: list[int], state: pathlib.Path,
+                  jwks: str, projects: str = PROJECTS, routes: str = ROUTES, upstream: str = "",
+                  listener: str = "", server: str = "", log: str = "", extra: str = "") -> str:
+    """A whole `proxy.conf`. Each text goes into the table of its name; `extra` stands at the end."""
+    addresses = ", ".join(f'"127.0.0.1:{number}"' for number in servers)
+    return f'''
+[server]
+workers = 2
+state_directory = "{state}"
+{server}
+
+[log]
+level = "debug"
+{log}
+
+[admin]
+listen = "127.0.0.1:{admin_port}"
+
+[[listener]]
+listen = "127.0.0.1:{port}"
+{listener}
+
+{projects.replace("@JWKS@", jwks)}
+
+[upstream.api]
+servers = [{addresses}]
+{upstream}
+
+{routes}
+{extra}
+'''
+
+
+class Portcullis:
+    """One running proxy. `lines` is everything that it wrote, on either stream."""
+
+    def __init__(self, folder: pathlib.Path, config: str, *, port: int, admin_port: int,
+                 environment: dict[str, str] | None = None):
+        self.folder, self.port, self.admin_port = folder, port, admin_port
+        self.config_path = folder / "proxy.conf"
+        self.config_path.write_text(config)
+        self.changed = threading.Condition()
+        self.lines: list[str] = []
+        self.records: list[dict] = []
+        self.process = subprocess.Popen(
+            [BINARY, "run", "-c", self.config_path], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | (environment or {}))
+        self._readers = [threading.Thread(target=self._read, args=(pipe,), daemon=True)
+                         for pipe in (self.process.stdout, self.process.stderr)]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self, pipe):
+        for raw in pipe:
+            line = raw.decode("utf-8", "backslashreplace").rstrip("\n")
+            try:
+                record = json.loads(line)
+            except ValueError:
+                record = None
+            with self.changed:
+                self.lines.append(line)
+                if isinstance(record, dict):
+                    self.records.append(record)
+                self.changed.notify_all()
+
+    # Life
+
+    def wait_until_ready(self, path: str = "/readyz"):
+        """Waits for 200 from the admin listener; a process that ended instead fails with what it wrote."""
+
+        def is_ready():
+            assert self.process.poll() is None, f"exited {self.process.returncode}:\n" + self.output()
+            try:
+                return self.admin(path).status == 200
+            except (OSError, client.Closed):
+                return False
+
+        wait_until(is_ready, f"{path} answers 200; output so far:\n{self.output()}")
+        return self
+
+    def signal(self, number: signal.Signals):
+        self.process.send_signal(number)
+
+    def wait_for_exit(self, within: float = 20) -> int:
+        code = self.process.wait(within)
+        for reader in self._readers:
+            reader.join(within)
+        return code
+
+    def stop(self):
+        """SIGTERM must end it with 0, and nothing that it ever wrote may hold a token."""
+        metrics = ""
+        if self.process.poll() is None:
+            try:
+                metrics = self.admin("/metrics").body.decode()
+            except (OSError, client.Closed):
+                pass
+            self.signal(signal.SIGTERM)
+        try:
+            code = self.wait_for_exit()
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError("SIGTERM did not end the proxy:\n" + self.output()) from None
+        output = self.output()
+        assert code == 0, f"exited {code}:\n{output}"
+        for text, name in ((output, "output"), (metrics, "metrics")):
+            for token in tokens.minted:
+                for secret in tokens.secrets_of(token):
+                    assert secret not in text, f"a token is in the {name} (pitfall O5): {secret}"
+
+    def kill(self):
+        """Ends it without any check, when its test has already failed or ended it."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    # What it says
+
+    def output(self) -> str:
+        with self.changed:
+            return "\n".join(self.lines)
+
+    def access(self) -> list[dict]:
+        """The access log so far: one record a request."""
+        with self.changed:
+            return [record for record in self.records if "status" in record and "method" in record]
+
+    def wait_for_record(self, condition, what: str, within: float = 10) -> dict:
+        """The first record, access or not, for which `condition` holds."""
+        found = []
+
+        def look():
+            found[:] = [record for record in self.records if condition(record)]
+            return found
+
+        with self.changed:
+            assert self.changed.wait_for(look, within), (
+                f"no log line: {what}; output:\n" + "\n".join(self.lines[-20:]))
+        return found[0]
+
+    def access_of(self, path: str, index: int = 0) -> dict:
+        """The access record number `index` of those for a path."""
+
+        def matches():
+            return [record for record in self.records
+                    if "status" in record and str(record.get("path", "")).split("?")[0] == path]
+
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(matches()) > index, 10), (
+                f"no access line for {path}; output:\n" + "\n".join(self.lines[-20:]))
+            return matches()[index]
+
+    def admin(self, path: str, method: str = "GET") -> client.Response:
+        return client.ask(self.admin_port, method, path, host=f"127.0.0.1:{self.admin_port}")
+
+    def metrics(self) -> dict[tuple, float]:
+        """Every sample: (name, ((label, value), …)) to its value."""
+        text = self.admin("/metrics").body.decode()
+        return {(sample.name, tuple(sorted(sample.labels.items()))): sample.value
+                for family in text_string_to_metric_families(text) for sample in family.samples}
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of the samples of one name that carry these labels."""
+        return sum(value for (sample, pairs), value in self.metrics().items()
+                   if sample == name and labels.items() <= dict(pairs).items())
+
+    # What it holds
+
+    def resident_bytes(self) -> int:
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) * 1024
+
+    def descriptors(self) -> int:
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    # Talking to it
+
+    def connect(self, **options) -> client.Connection:
+        return client.Connection(self.port, **options)
+
+    def ask(self, method: str = "GET", target: str = "/", *fields: str, **options) -> client.Response:
+        return client.ask(self.port, method, target, *fields, **options)
