@@ -1,6 +1,7 @@
 internal import Attestation
 
-/// Proof that policy let a request through. Forwarding asks for one, and only this module can make it.
+/// Proof that policy let a request through. Forwarding asks for one, and only this module can make
+/// it.
 public struct Permit: Sendable {
     /// `allow` or `wouldReject`.
     public let action: Action

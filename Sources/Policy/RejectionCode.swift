@@ -1,4 +1,5 @@
-/// The stable codes of rejections (README, "Rejections"). The raw value is `code` in the problem document.
+/// The stable codes of rejections (README, "Rejections"). The raw value is `code` in the problem
+/// document.
 public enum RejectionCode: String, Sendable, CaseIterable {
     case tokenMissing = "token_missing"
     case tokenInvalid = "token_invalid"

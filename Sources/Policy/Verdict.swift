@@ -1,7 +1,7 @@
 public import Attestation
 
-/// Why a request without a token has none, as far as its other fields tell. For metrics only, never for admission
-/// (pitfalls H9, M6).
+/// Why a request without a token has none, as far as its other fields tell. For metrics only, never
+/// for admission (pitfalls H9, M6).
 public enum MissingReason: String, Sendable, CaseIterable {
     /// It looks like a build of one of our apps from before App Check.
     case outdatedClient = "outdated_client"
@@ -14,7 +14,8 @@ public enum UnavailableReason: String, Sendable, CaseIterable {
     case replayStore = "replay_store"
 }
 
-/// What the proxy thinks of a request's token: the one vocabulary of logs, metrics, upstream fields and API.
+/// What the proxy thinks of a request's token: the one vocabulary of logs, metrics, upstream fields
+/// and API.
 public enum Verdict: Sendable, Equatable {
     case verified
     case missing(MissingReason)

@@ -19,12 +19,16 @@ public struct Route: Sendable {
     public var mode: Mode = .monitor
     /// The share of clients that is enforced, in millionths of a percent: 0 to 100,000,000.
     public var enforcedShare: UInt32 = 100_000_000
+    /// Which clients make up the share: two routes with equal seeds and shares enforce the same
+    /// clients. Key `share_seed`; the default is the route's name.
+    public var seed: String
     public var stickyBy: StickyKey = .clientIP
     public var forwardToken = false
     public var cors: CORS?
 
     public init(name: String, path: String, upstream: Int) {
         self.name = name
+        seed = name
         self.path = path
         self.upstream = upstream
     }

@@ -1,0 +1,8 @@
+/// The value of a hexadecimal digit of either case, or nil.
+@inline(__always)
+func hexadecimalDigit(_ byte: UInt8) -> UInt8? {
+    let digit = byte &- UInt8(ascii: "0")
+    if digit < 10 { return digit }
+    let letter = (byte | 0x20) &- UInt8(ascii: "a")
+    return letter < 6 ? letter + 10 : nil
+}

@@ -1,0 +1,6 @@
+/// Routes that would serve the same requests: same host, same path, and a method in common or both
+/// without methods.
+public struct RouteConflict: Error, Sendable {
+    /// Indices of the routes, lower first; each pair once, in ascending order.
+    public var pairs: [(Int, Int)]
+}
