@@ -1,0 +1,1 @@
+"""The benchmark: Portcullis and its peers on the same work, one proxy core each."""

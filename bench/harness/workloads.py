@@ -1,0 +1,158 @@
+"""What is measured."""
+
+from dataclasses import dataclass
+
+from . import configurations
+from .contestants import Contestant, envoy, haproxy, nginx, portcullis
+
+PORTCULLIS = "Portcullis"
+PLAIN_NGINX = "nginx, plain"
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One table: the same requests for every contestant."""
+
+    name: str
+    title: str
+    contestants: tuple[Contestant, ...]
+    reference: str
+    """The label of the row that the ratios refer to."""
+    bits: int | None = 2048
+    """The key size of the tokens that the requests carry; none for no token."""
+    distinct: bool = False
+    """Every token of the set in turn instead of one."""
+    path: str = "/small"
+    routes: tuple[int, ...] = ()
+    """The routes of each contestant, where the paths differ by contestant."""
+    status: int = 200
+    raw_verification: bool = False
+    """Measure `openssl speed` of that key size between the runs."""
+
+
+def _plain(name: str, title: str, path: str) -> Workload:
+    contestants = (
+        portcullis(PORTCULLIS, app_check="off"),
+        nginx(),
+        haproxy(),
+        envoy(),
+    )
+    return Workload(name, title, contestants, PLAIN_NGINX, path=path)
+
+
+def _distinct(bits: int) -> Workload:
+    contestants = (
+        # So small a cache that no token is still in it when its turn comes again.
+        portcullis(PORTCULLIS, app_check="enforce", token_cache="64KiB"),
+        nginx(),
+        haproxy("HAProxy, jwt_verify", bits=bits),
+        envoy("Envoy, jwt_authn", verifies=True),
+    )
+    return Workload(
+        f"token-distinct-{bits}",
+        f"20,000 distinct tokens, RSA-{bits}, every one verified",
+        contestants,
+        PLAIN_NGINX,
+        bits=bits,
+        distinct=True,
+        raw_verification=True,
+    )
+
+
+WORKLOADS = (
+    _plain("plain", "Plain forwarding, 200-byte answers", "/small"),
+    Workload(
+        "token-same",
+        "One repeated token, verified (RSA-2048)",
+        (
+            portcullis(PORTCULLIS, app_check="enforce"),
+            nginx(),
+            haproxy("HAProxy, jwt_verify", bits=2048),
+            envoy("Envoy, jwt_authn with cache", verifies=True, cache=100),
+        ),
+        PLAIN_NGINX,
+    ),
+    Workload(
+        "token-many",
+        "20,000 tokens, all of them cached (RSA-2048)",
+        (
+            portcullis(PORTCULLIS, app_check="enforce", token_cache="256MiB"),
+            nginx(),
+            envoy("Envoy, jwt_authn with cache", verifies=True, cache=32_768),
+        ),
+        PLAIN_NGINX,
+        distinct=True,
+    ),
+    _distinct(2048),
+    _distinct(3072),
+    Workload(
+        "refused",
+        "No token: refused with 401",
+        (
+            portcullis(PORTCULLIS, app_check="enforce"),
+            nginx("nginx, return 401", location="return 401;"),
+            haproxy("HAProxy, deny 401", bits=2048),
+            envoy("Envoy, jwt_authn", verifies=True),
+        ),
+        "nginx, return 401",
+        bits=None,
+        status=401,
+    ),
+    _plain("body-16kib", "Plain forwarding, 16 KiB answers", "/16kib"),
+    _plain("body-1mib", "Plain forwarding, 1 MiB answers", "/1mib"),
+    Workload(
+        "routes",
+        "10,000 routes against 10 (half exact, half prefixes), every route in turn",
+        (
+            portcullis("Portcullis, 10 routes", app_check="off", routes=10),
+            portcullis("Portcullis, 10,000 routes", app_check="off", routes=10_000),
+        ),
+        "Portcullis, 10 routes",
+        bits=None,
+        routes=(10, 10_000),
+    ),
+    Workload(
+        "access-log",
+        "One repeated token with an access log line for every request",
+        (
+            portcullis("Portcullis, log off", app_check="enforce"),
+            portcullis(
+                "Portcullis, JSON to /dev/null",
+                app_check="enforce",
+                access_log="all",
+                log_to="/dev/null",
+            ),
+            portcullis(
+                "Portcullis, JSON to a file in memory",
+                app_check="enforce",
+                access_log="all",
+                log_to="access.log",
+            ),
+            nginx(),
+            nginx("nginx, combined to a file in memory", log="combined"),
+            nginx("nginx, JSON to a file in memory", log="json"),
+        ),
+        PLAIN_NGINX,
+    ),
+)
+
+IDLE_CONTESTANTS = (
+    portcullis(PORTCULLIS, app_check="off"),
+    nginx(),
+    haproxy(),
+    envoy(),
+)
+IDLE_CONNECTIONS = 10_000
+IDLE = "idle"
+NAMES = tuple(workload.name for workload in WORKLOADS) + (IDLE,)
+
+
+def request_lines(workload: Workload, index: int, tokens: list[str]) -> list[str]:
+    """The requests that the contestant at `index` gets, as requests.lua reads them."""
+    if workload.routes:
+        # As many lines whatever the number of routes: the load generator must cost the same.
+        paths = configurations.route_paths(workload.routes[index])
+        return [f"{paths[number % len(paths)]}\t" for number in range(max(workload.routes))]
+    if workload.distinct:
+        return [f"{workload.path}\t{token}" for token in tokens]
+    return [f"{workload.path}\t{tokens[0] if tokens else ''}"]
