@@ -3,11 +3,18 @@ public struct FieldLine: Sendable {
     public var name: ByteRange
     public var value: ByteRange
     public var known: KnownField
+    /// The line is about this connection only and must not be forwarded: a standard hop-by-hop
+    /// field, or one that `Connection` nominates and may nominate (RFC 9110, section 7.6.1).
+    public var isHopByHop: Bool
 
-    public init(name: ByteRange, value: ByteRange, known: KnownField) {
+    @inline(__always)
+    public init(
+        name: ByteRange, value: ByteRange, known: KnownField, isHopByHop: Bool = false
+    ) {
         self.name = name
         self.value = value
         self.known = known
+        self.isHopByHop = isHopByHop
     }
 }
 
@@ -21,17 +28,20 @@ public struct FieldSection: Sendable {
         lines.reserveCapacity(24)
     }
 
+    /// Forgets the lines and keeps their memory.
     public mutating func removeAll() {
         lines.removeAll(keepingCapacity: true)
         present = 0
     }
 
+    /// Adds a line behind the others.
     @inline(__always)
     public mutating func append(_ line: FieldLine) {
         lines.append(line)
         present |= 1 << UInt64(line.known.rawValue)
     }
 
+    /// Whether a line carries this field.
     @inline(__always)
     public func contains(_ field: KnownField) -> Bool {
         present & (1 << UInt64(field.rawValue)) != 0

@@ -1,0 +1,128 @@
+#if canImport(Glibc)
+    internal import Glibc
+#endif
+
+/// Scans that run over every byte of a message: sixteen at a time, the rest one by one.
+///
+/// Each returns the index of the first byte that does not belong to the run, or `count`.
+extension Span where Element == UInt8 {
+    /// The end of a run of letters, digits and "-", which most field names consist of.
+    @inline(__always)
+    func endOfPlainName(from start: Int) -> Int {
+        var index = start
+        while index <= count &- 16 {
+            let block = block(at: index)
+            let offset = (block.isAlphanumeric .| (block .== 0x2D)).firstFalse
+            index &+= offset
+            if offset < 16 { return index }
+        }
+        while index < count, self[index].isAlphanumeric || self[index] == 0x2D { index &+= 1 }
+        return index
+    }
+
+    /// The end of a run of token characters (RFC 9110, section 5.6.2).
+    func endOfToken(from start: Int) -> Int {
+        var index = start
+        while index < count, ByteSet.token.contains(self[index]) { index &+= 1 }
+        return index
+    }
+
+    /// The end of a run of field value characters: HTAB, SP, VCHAR, obs-text (RFC 9110, section 5.5).
+    @inline(__always)
+    func endOfText(from start: Int) -> Int {
+        var index = start
+        while index <= count &- 16 {
+            let block = block(at: index)
+            let offset = ((block .< 0x20) .| (block .== 0x7F)).firstTrue
+            index &+= offset
+            if offset == 16 { continue }
+            if self[index] != 0x09 { return index }
+            index &+= 1
+        }
+        while index < count {
+            let byte = self[index]
+            if (byte < 0x20 && byte != 0x09) || byte == 0x7F { return index }
+            index &+= 1
+        }
+        return index
+    }
+
+    /// The end of a run of visible ASCII without "#": what a request target may consist of.
+    @inline(__always)
+    func endOfVisible(from start: Int) -> Int {
+        var index = start
+        while index <= count &- 16 {
+            let block = block(at: index)
+            let stop = ((block &- 0x21) .> (0x7E - 0x21)) .| (block .== 0x23)
+            let offset = stop.firstTrue
+            index &+= offset
+            if offset < 16 { return index }
+        }
+        while index < count, self[index] > 0x20, self[index] < 0x7F, self[index] != 0x23 {
+            index &+= 1
+        }
+        return index
+    }
+
+    /// The end of a path that is surely in normal form: letters, digits, "-", "_", "." and "/",
+    /// where no "/" is followed by "/" or ".".
+    ///
+    /// - Parameter start: Index of a byte behind the path's first "/".
+    @inline(__always)
+    func endOfPlainPath(from start: Int) -> Int {
+        var index = start
+        while index > 0, index <= count &- 16 {
+            let block = block(at: index)
+            let isMark = (block &- 0x2D) .< 3
+            let isPlain = block.isAlphanumeric .| isMark .| (block .== 0x5F)
+            let isSuspect =
+                (self.block(at: index &- 1) .== 0x2F) .& ((block .== 0x2F) .| (block .== 0x2E))
+            let offset = (isPlain .& .!isSuspect).firstFalse
+            index &+= offset
+            if offset < 16 { return index }
+        }
+        return index
+    }
+
+    /// The first line feed in `start..<end`, or nil.
+    @inline(__always)
+    func firstLineFeed(from start: Int, to end: Int) -> Int? {
+        guard start >= 0, start < end, end <= count else { return nil }
+        // Safe: start..<end lies in the span, as checked above, and the pointer does not escape.
+        return withUnsafeBytes { buffer -> Int? in
+            guard let base = buffer.baseAddress else { return nil }
+            guard let found = memchr(base + start, 0x0A, end &- start) else { return nil }
+            return UnsafeRawPointer(found) - base
+        }
+    }
+
+    /// Sixteen bytes; traps when the span has fewer from `index` on.
+    @inline(__always)
+    private func block(at index: Int) -> SIMD16<UInt8> {
+        // Safe: every bit pattern is a SIMD16<UInt8>, and the load itself checks its bounds.
+        unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: SIMD16<UInt8>.self)
+    }
+}
+
+extension SIMD16<UInt8> {
+    @inline(__always)
+    fileprivate var isAlphanumeric: SIMDMask<SIMD16<Int8>> {
+        (((self | 0x20) &- 0x61) .< 26) .| ((self &- 0x30) .< 10)
+    }
+}
+
+extension SIMDMask<SIMD16<Int8>> {
+    /// The index of the first lane that is set, or 16.
+    @inline(__always)
+    fileprivate var firstTrue: Int {
+        // Safe: a mask of sixteen bytes and two words have the same size, and any bits are words.
+        let words = unsafe unsafeBitCast(self, to: SIMD2<UInt64>.self)
+        if words[0] != 0 { return words[0].littleEndian.trailingZeroBitCount &>> 3 }
+        if words[1] != 0 { return 8 &+ words[1].littleEndian.trailingZeroBitCount &>> 3 }
+        return 16
+    }
+
+    /// The index of the first lane that is not set, or 16.
+    @inline(__always)
+    fileprivate var firstFalse: Int { (.!self).firstTrue }
+}

@@ -1,0 +1,166 @@
+/// The one normalisation of paths (docs/decisions/0010-one-path.md).
+///
+/// Afterwards two paths that a decoding backend reads alike are equal byte for byte, so a route
+/// cannot be dodged by spelling. A path that would need interpretation is refused instead.
+extension RequestTarget {
+    /// Checks the path at `start`, up to "?", a space or another byte that ends it, and rewrites it
+    /// when it is not in normal form.
+    ///
+    /// - Returns: The index behind the path.
+    /// - Throws: `path`.
+    mutating func normalisePath(
+        _ bytes: Span<UInt8>, from start: Int
+    ) throws(MalformedMessage) -> Int {
+        var end = start
+        var isNormal = true
+        while end < bytes.count {
+            let byte = bytes[end]
+            if PathCharacters.plain.contains(byte) {
+                end &+= 1
+            } else if byte == 0x25 {
+                let triplet = try PercentTriplet(bytes, at: end)
+                if triplet.decodes || !triplet.isUppercase { isNormal = false }
+                end &+= 3
+            } else if PathCharacters.encoded.contains(byte) {
+                isNormal = false
+                end &+= 1
+            } else if byte == 0x3B || byte == 0x5C {
+                throw MalformedMessage(.path)
+            } else {
+                break
+            }
+        }
+        let source = ByteRange(start: start, count: end &- start)
+        if isNormal {
+            path = source
+            try bytes.slice(source).checkNormalPath()
+            return end
+        }
+        isRewritten = true
+        rewritten.removeAll(keepingCapacity: true)
+        try rewritten.appendNormalised(bytes.slice(source))
+        path = ByteRange(start: 0, count: rewritten.count)
+        try rewritten.span.checkNormalPath()
+        return end
+    }
+}
+
+/// Which characters stand in a normal path as themselves, and which as a triplet.
+enum PathCharacters {
+    /// pchar of RFC 3986 without "%" and ";", and "/".
+    static let plain = ByteSet.alphanumeric.union(ByteSet("-._~!$&'()*+,=:@/"))
+    /// What RFC 3986 keeps out of paths, though clients send it raw.
+    static let encoded = ByteSet("\"<>[]^`{|}")
+    /// What a triplet must not hide: the slashes, the path parameter's semicolon, controls.
+    static let forbiddenTriplets = ByteSet("/\\;")
+    /// Plain, but a triplet keeps its spelling: backends disagree whether "+" means a space.
+    static let keptTriplets = ByteSet("+")
+}
+
+/// One "%" with two hexadecimal digits (RFC 3986, section 2.1).
+private struct PercentTriplet {
+    var byte: UInt8
+    var isUppercase: Bool
+
+    /// - Throws: `path` when it is malformed or hides what must not be hidden.
+    init(_ bytes: Span<UInt8>, at index: Int) throws(MalformedMessage) {
+        guard index <= bytes.count - 3,
+            let high = bytes[index + 1].hexadecimalValue,
+            let low = bytes[index + 2].hexadecimalValue
+        else { throw MalformedMessage(.path) }
+        byte = high << 4 | low
+        isUppercase = bytes[index + 1] < 0x61 && bytes[index + 2] < 0x61
+        if byte < 0x20 || byte == 0x7F || PathCharacters.forbiddenTriplets.contains(byte) {
+            throw MalformedMessage(.path)
+        }
+    }
+
+    /// Whether the normal form is the character itself.
+    var decodes: Bool {
+        PathCharacters.plain.contains(byte) && !PathCharacters.keptTriplets.contains(byte)
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func appendNormalised(
+        _ source: Span<UInt8>
+    ) throws(MalformedMessage) {
+        var index = 0
+        while index < source.count {
+            let byte = source[index]
+            if byte == 0x25 {
+                let triplet = try PercentTriplet(source, at: index)
+                if triplet.decodes {
+                    append(triplet.byte)
+                } else {
+                    appendTriplet(triplet.byte)
+                }
+                index += 3
+            } else {
+                if PathCharacters.encoded.contains(byte) {
+                    appendTriplet(byte)
+                } else {
+                    append(byte)
+                }
+                index += 1
+            }
+        }
+    }
+
+    private mutating func appendTriplet(_ byte: UInt8) {
+        append(0x25)
+        append((byte >> 4).uppercaseHexadecimalDigit)
+        append((byte & 0x0F).uppercaseHexadecimalDigit)
+    }
+}
+
+extension UInt8 {
+    fileprivate var uppercaseHexadecimalDigit: UInt8 { self < 10 ? self + 0x30 : self + 0x37 }
+}
+
+extension Span where Element == UInt8 {
+    /// Refuses what a second reading could turn into another path.
+    ///
+    /// - Throws: `path` for empty and dot segments, for a triplet that was encoded twice, and for
+    ///   UTF-8 that spells an ASCII character too long.
+    fileprivate func checkNormalPath() throws(MalformedMessage) {
+        for index in indices {
+            switch self[index] {
+            case 0x2F where startsBadSegment(at: index + 1),
+                0x25 where startsAmbiguousTriplet(at: index):
+                throw MalformedMessage(.path)
+            default: continue
+            }
+        }
+    }
+
+    private func startsBadSegment(at index: Int) -> Bool {
+        if index >= count { return false }
+        if self[index] == 0x2F { return true }
+        if self[index] != 0x2E { return false }
+        let next = index + 1 < count ? self[index + 1] : 0x2F
+        if next == 0x2F { return true }
+        if next != 0x2E { return false }
+        return index + 2 >= count || self[index + 2] == 0x2F
+    }
+
+    private func startsAmbiguousTriplet(at index: Int) -> Bool {
+        switch triplet(at: index) {
+        case 0x25:
+            index + 4 < count && self[index + 3].hexadecimalValue != nil
+                && self[index + 4].hexadecimalValue != nil
+        case 0xC0, 0xC1: triplet(at: index + 3).map { 0x80...0xBF ~= $0 } ?? false
+        case 0xE0: triplet(at: index + 3).map { 0x80...0x9F ~= $0 } ?? false
+        case 0xF0: triplet(at: index + 3).map { 0x80...0x8F ~= $0 } ?? false
+        default: false
+        }
+    }
+
+    private func triplet(at index: Int) -> UInt8? {
+        guard index <= count - 3, self[index] == 0x25,
+            let high = self[index + 1].hexadecimalValue,
+            let low = self[index + 2].hexadecimalValue
+        else { return nil }
+        return high << 4 | low
+    }
+}
