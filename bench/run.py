@@ -1,18 +1,16 @@
 """The benchmark's command line. Run it through run.sh, which sees to what it needs."""
 
 import argparse
-import fcntl
 import json
 import os
 import signal
 import sys
-import tempfile
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 from harness import load, tokens
 from harness.contestants import Setting, executables
+from harness.lock import alone
 from harness.measurement import Effort, measure, measure_idle
 from harness.processes import Broken
 from harness.report import Results, report
@@ -30,7 +28,7 @@ def main() -> int:
     if (os.cpu_count() or 1) < 2:
         print("The benchmark needs two cores: one for the proxy, one for the load.")
         return 1
-    with _alone(options.wait):
+    with alone(options.wait):
         setting = Setting(options.portcullis.resolve(), tokens.prepared(folder / "tokens"))
         results = Results()
         _note_absent(setting, results)
@@ -110,18 +108,6 @@ def _note_absent(setting: Setting, results: Results) -> None:
         if path is None:
             where = f" at {setting.portcullis}: run `make build`" if program == "portcullis" else ""
             results.absent.append(f"{program}: not found{where}")
-
-
-@contextmanager
-def _alone(wait: bool):
-    """Holds the machine's lock: two benchmarks at once measure each other."""
-    path = Path(tempfile.gettempdir()) / "portcullis-bench.lock"
-    with open(path, "a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            sys.exit(f"Another benchmark is running ({path} is locked); --wait waits for it.")
-        yield
 
 
 def _options() -> argparse.Namespace:

@@ -1,13 +1,9 @@
 """One measured run: backend and proxy fresh, work checked, warmed up, timed."""
 
-import shutil
-import tempfile
-from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-from . import configurations, idle, load, tokens
-from .contestants import PORT, Contestant, Setting, executables
+from . import idle, load
+from .contestants import PORT, Contestant, Setting
 from .processes import (
     LOAD_CORE,
     PROXY_CORE,
@@ -15,15 +11,14 @@ from .processes import (
     CoreTimes,
     await_quiet,
     core_speed,
-    cpu_seconds,
+    cpu_time,
     resident_bytes,
-    running,
 )
-from .workloads import Workload, request_lines
+from .stage import folder_in_memory, running_backend, running_proxy, staged
+from .workloads import Workload
 
 # Foreign work of more than this share of a core spoils a run.
 FOREIGN_LIMIT = 0.08
-_NGINX = "/usr/sbin/nginx"
 
 
 @dataclass(frozen=True)
@@ -48,6 +43,8 @@ class Run:
     repetition: int
     cpu_us: float
     """CPU microseconds of the proxy process, user and system, per answered request."""
+    user_us: float
+    """The part of it outside the kernel."""
     requests_per_second: float
     p50_ms: float
     p99_ms: float
@@ -78,29 +75,25 @@ def measure(
 def _measure_once(
     workload: Workload, index: int, repetition: int, setting: Setting, effort: Effort
 ) -> Run:
-    contestant = workload.contestants[index]
-    genuine = setting.tokens.tokens(workload.bits) if workload.bits else []
-    with _scratch() as scratch:
-        requests = scratch / "requests.txt"
-        requests.write_text("\n".join(request_lines(workload, index, genuine)) + "\n")
-        speed = core_speed()
-        with _backend(scratch) as origin, _proxy(scratch, contestant, setting) as proxy:
-            _check(workload, contestant, requests, genuine)
-            load.wrk(PORT, requests, effort.warm_up)
-            cores, origin_cpu, proxy_cpu = CoreTimes.now(), cpu_seconds(origin), cpu_seconds(proxy)
-            seen = load.wrk(PORT, requests, effort.seconds)
-            proxy_cpu = cpu_seconds(proxy) - proxy_cpu
-            origin_cpu = cpu_seconds(origin) - origin_cpu
-            now = CoreTimes.now()
-            resident = resident_bytes(proxy)
+    speed = core_speed()
+    with staged(workload, index, setting) as stage:
+        load.wrk(PORT, stage.requests, effort.warm_up)
+        cores = CoreTimes.now()
+        backend_before, proxy_before = cpu_time(stage.backend), cpu_time(stage.proxy)
+        seen = load.wrk(PORT, stage.requests, effort.seconds)
+        proxy_cpu = cpu_time(stage.proxy) - proxy_before
+        backend_cpu = cpu_time(stage.backend) - backend_before
+        now = CoreTimes.now()
+        resident = resident_bytes(stage.proxy)
     _check_answers(workload, seen)
     shares = now.shares_since(cores)
-    known = (proxy_cpu + origin_cpu + seen.cpu_seconds) / (now.at - cores.at)
+    known = (proxy_cpu.total + backend_cpu.total + seen.cpu_seconds) / (now.at - cores.at)
     return Run(
         workload=workload.name,
-        contestant=contestant.label,
+        contestant=workload.contestants[index].label,
         repetition=repetition,
-        cpu_us=proxy_cpu / seen.requests * 1e6,
+        cpu_us=proxy_cpu.total / seen.requests * 1e6,
+        user_us=proxy_cpu.user / seen.requests * 1e6,
         requests_per_second=seen.requests / seen.seconds,
         p50_ms=seen.p50_ms,
         p99_ms=seen.p99_ms,
@@ -111,20 +104,6 @@ def _measure_once(
         core_speed=speed,
         requests=seen.requests,
     )
-
-
-def _check(
-    workload: Workload, contestant: Contestant, requests: Path, genuine: list[str]
-) -> None:
-    """Proves with single requests that the contestant does what its row says."""
-    path, _, token = requests.read_text().splitlines()[0].partition("\t")
-    load.await_answer(PORT, path, token, workload.status)
-    if genuine and contestant.verifies:
-        load.await_answer(PORT, path, tokens.tampered(token), 401)
-        if contestant.program == "portcullis":
-            verdict = load.await_answer(PORT, "/verdict", token, 200)
-            if verdict != b"verified":
-                raise Broken(f"the backend was told {verdict!r} instead of verified")
 
 
 def _check_answers(workload: Workload, seen: load.Load) -> None:
@@ -154,9 +133,9 @@ def measure_idle(contestant: Contestant, wanted: int, setting: Setting) -> IdleR
     """Resident memory before and with so many idle connections (fewer if the system allows fewer)."""
     count = idle.possible(wanted)
     with (
-        _scratch() as scratch,
-        _backend(scratch),
-        _proxy(scratch, contestant, setting) as proxy,
+        folder_in_memory() as folder,
+        running_backend(folder),
+        running_proxy(folder, contestant, setting) as proxy,
     ):
         load.await_answer(PORT, "/small", "", 200)
         before = resident_bytes(proxy)
@@ -164,32 +143,3 @@ def measure_idle(contestant: Contestant, wanted: int, setting: Setting) -> IdleR
             resident = resident_bytes(proxy)
             alive = idle.still_open(sockets)
     return IdleRun(contestant.label, count, before / (1 << 20), resident / (1 << 20), alive)
-
-
-@contextmanager
-def _scratch():
-    """A folder in memory, so that a log file costs what it costs the CPU and not the disk."""
-    memory = Path("/dev/shm")
-    parent = memory if memory.is_dir() else None
-    folder = Path(tempfile.mkdtemp(prefix="portcullis-bench-", dir=parent))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _backend(scratch: Path):
-    folder = scratch / "backend"
-    folder.mkdir()
-    file = folder / "nginx.conf"
-    file.write_text(configurations.backend(folder))
-    return running([_NGINX, "-c", str(file)], LOAD_CORE, configurations.BACKEND_PORT, folder)
-
-
-def _proxy(scratch: Path, contestant: Contestant, setting: Setting):
-    if executables(setting)[contestant.program] is None:
-        raise Broken("not installed")
-    folder = scratch / "proxy"
-    folder.mkdir()
-    output = folder / contestant.log_to if contestant.log_to else None
-    return running(contestant.command(folder, setting), PROXY_CORE, PORT, folder, output)

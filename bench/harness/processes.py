@@ -20,8 +20,18 @@ class Broken(Exception):
 
 
 @contextmanager
-def running(command: list[str], core: int, port: int, run: Path, output: Path | None = None):
-    """The process id of `command`, pinned to `core`, from when it accepts on `port` until the end."""
+def running(
+    command: list[str],
+    core: int,
+    port: int,
+    run: Path,
+    output: Path | None = None,
+    environment: dict[str, str] | None = None,
+):
+    """The process id of `command`, pinned to `core`, from when it accepts on `port` until the end.
+
+    Standard output goes to `output`, else to the log in the folder `run`; `environment` is added to ours.
+    """
     if _accepts(port):
         raise Broken(f"something else listens on port {port}")
     log = run / "output.txt"
@@ -32,6 +42,7 @@ def running(command: list[str], core: int, port: int, run: Path, output: Path | 
             stdout=sink,
             stderr=errors,
             cwd=run,
+            env=os.environ | (environment or {}),
         )
     try:
         _await_port(process, port, log)
@@ -64,10 +75,25 @@ def _accepts(port: int) -> bool:
         return False
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time of all threads of the process since it started."""
+@dataclass(frozen=True)
+class CPUTime:
+    """Seconds that a process's threads have run."""
+
+    user: float
+    system: float
+
+    @property
+    def total(self) -> float:
+        return self.user + self.system
+
+    def __sub__(self, earlier: "CPUTime") -> "CPUTime":
+        return CPUTime(self.user - earlier.user, self.system - earlier.system)
+
+
+def cpu_time(pid: int) -> CPUTime:
+    """What all threads of the process have used since it started."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / _TICKS
+    return CPUTime(int(fields[11]) / _TICKS, int(fields[12]) / _TICKS)
 
 
 def resident_bytes(pid: int) -> int:

@@ -100,8 +100,8 @@ def _table(workload: Workload, results: Results) -> list[str]:
     if not any(results.of(workload.name, who.label) for who in workload.contestants):
         return []
     lines = [
-        "| | CPU µs | spread | ×ref | requests/s | p50 ms | p99 ms | RSS MiB |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
+        "| | CPU µs | of that user | spread | ×ref | requests/s | p50 ms | p99 ms | RSS MiB |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     reference = results.middle(workload.name, workload.reference, "cpu_us")
     for contestant in workload.contestants:
@@ -120,8 +120,8 @@ def _table(workload: Workload, results: Results) -> list[str]:
         floor = "≥ " if middle("load_core") > _SATURATED else ""
         foreign = " †" if any(run.foreign > FOREIGN_LIMIT for run in runs) else ""
         lines.append(
-            f"| {contestant.label}{foreign} | {cpu:.1f} | {(max(costs) - min(costs)) / cpu:.0%} "
-            f"| {ratio} | {floor}{middle('requests_per_second'):,.0f} | {middle('p50_ms'):.2f} "
+            f"| {contestant.label}{foreign} | {cpu:.1f} | {middle('user_us'):.1f} "
+            f"| {(max(costs) - min(costs)) / cpu:.0%} | {ratio} | {floor}{middle('requests_per_second'):,.0f} | {middle('p50_ms'):.2f} "
             f"| {middle('p99_ms'):.2f} | {middle('resident_mib'):.0f} |"
         )
     if (raw := results.raw(workload.bits)) and workload.raw_verification:

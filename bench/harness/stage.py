@@ -1,0 +1,97 @@
+"""A fresh backend and a fresh proxy in front of it, proved to do the work that a row names."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from . import configurations, load, tokens
+from .contestants import PORT, Contestant, Setting, executables
+from .processes import LOAD_CORE, PROXY_CORE, Broken, running
+from .workloads import Workload, request_lines
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What runs, by process id, and the file of requests for it."""
+
+    backend: int
+    proxy: int
+    requests: Path
+
+
+@dataclass(frozen=True)
+class Wrapping:
+    """How a profiler wants the proxy to be started."""
+
+    prefix: tuple[str, ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+
+
+@contextmanager
+def staged(
+    workload: Workload, index: int, setting: Setting, wrapping: Wrapping = Wrapping()
+) -> Iterator[Stage]:
+    """The contestant at `index` with its checked work; raises `Broken` when that is wrong."""
+    contestant = workload.contestants[index]
+    genuine = setting.tokens.tokens(workload.bits) if workload.bits else []
+    with folder_in_memory() as folder:
+        requests = folder / "requests.txt"
+        requests.write_text("\n".join(request_lines(workload, index, genuine)) + "\n")
+        with (
+            running_backend(folder) as backend,
+            running_proxy(folder, contestant, setting, wrapping) as proxy,
+        ):
+            _check(workload, contestant, requests, genuine)
+            yield Stage(backend, proxy, requests)
+
+
+@contextmanager
+def folder_in_memory() -> Iterator[Path]:
+    """A folder for one run, where a log file costs what it costs the CPU and not the disk."""
+    memory = Path("/dev/shm")
+    parent = memory if memory.is_dir() else None
+    folder = Path(tempfile.mkdtemp(prefix="portcullis-bench-", dir=parent))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def running_backend(parent: Path):
+    """The process id of the backend, on the load core."""
+    folder = parent / "backend"
+    folder.mkdir()
+    file = folder / "nginx.conf"
+    file.write_text(configurations.backend(folder))
+    command = ["/usr/sbin/nginx", "-c", str(file)]
+    return running(command, LOAD_CORE, configurations.BACKEND_PORT, folder)
+
+
+def running_proxy(
+    parent: Path, contestant: Contestant, setting: Setting, wrapping: Wrapping = Wrapping()
+):
+    """The process id of the contestant, on the proxy core."""
+    if executables(setting)[contestant.program] is None:
+        raise Broken("not installed")
+    folder = parent / "proxy"
+    folder.mkdir()
+    command = [*wrapping.prefix, *contestant.command(folder, setting)]
+    output = folder / contestant.log_to if contestant.log_to else None
+    return running(command, PROXY_CORE, PORT, folder, output, dict(wrapping.environment))
+
+
+def _check(
+    workload: Workload, contestant: Contestant, requests: Path, genuine: list[str]
+) -> None:
+    """Proves with single requests that the contestant does what its row says."""
+    path, _, token = requests.read_text().splitlines()[0].partition("\t")
+    load.await_answer(PORT, path, token, workload.status)
+    if genuine and contestant.verifies:
+        load.await_answer(PORT, path, tokens.tampered(token), 401)
+        if contestant.program == "portcullis":
+            verdict = load.await_answer(PORT, "/verdict", token, 200)
+            if verdict != b"verified":
+                raise Broken(f"the backend was told {verdict!r} instead of verified")
