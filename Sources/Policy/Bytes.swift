@@ -6,3 +6,9 @@ func hexadecimalDigit(_ byte: UInt8) -> UInt8? {
     let letter = (byte | 0x20) &- UInt8(ascii: "a")
     return letter < 6 ? letter + 10 : nil
 }
+
+/// The small letter of a capital one (ASCII); any other byte as it is.
+@inline(__always)
+func lowercased(_ byte: UInt8) -> UInt8 {
+    byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
+}

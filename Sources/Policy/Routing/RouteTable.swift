@@ -1,13 +1,15 @@
 /// Which route serves a request: the most specific one, never the first written.
 ///
-/// In this order: exact host, wildcard host (the longer one first), no host; then exact path,
-/// prefix (the longer one first); then with methods before without. A route that does not name the
-/// request's method is passed over, and the search goes on with less specific ones. "/v1/*" covers
-/// "/v1" too, as many backends serve both alike, and a weaker route for "/v1" would be a way round
-/// (docs/decisions/0004-route-precedence.md).
+/// In this order: exact host, wildcard host (the longer one first), no host; then exact path, prefix
+/// (the longer one first); then with methods before without. A route that does not name the request's
+/// method is passed over, and the search goes on with less specific ones. "/v1/*" covers "/v1" too.
 ///
-/// A look-up costs the same for 10 routes and for 10,000: one hash look-up for each label of the
-/// host and for each segment of the path that some route knows. It does not allocate.
+/// Two spellings that a backend may take for something else never get a weaker route than what they
+/// may be taken for: unknown methods, and paths that look like a stricter route's
+/// (docs/decisions/0004-route-choice.md).
+///
+/// A look-up costs the same for 10 routes and for 10,000: one hash look-up for each label of the host
+/// and for each segment of the path that some route knows. It does not allocate.
 public final class RouteTable: Sendable {
     public let routes: [Route]
 
@@ -19,6 +21,10 @@ public final class RouteTable: Sendable {
     private let trees: [PathTree]
     private let levels: [RouteLevel]
     private let entries: [RouteEntry]
+    /// The rank of the strictest route: nothing can be stricter, so nothing else need be looked for.
+    private let highestRank: UInt32
+    /// Every route's path is its own folded form, so only other paths can look like one.
+    private let isFolded: Bool
 
     /// Builds the table. Hosts and paths must be in normal form.
     /// - Throws: every pair of routes that tie.
@@ -33,6 +39,8 @@ public final class RouteTable: Sendable {
         hosts = SegmentIndex(builder.hosts.edges, seed: seed)
         paths = SegmentIndex(builder.paths.edges, seed: seed)
         entries = builder.entries
+        highestRank = builder.entries.map(\.rank).max() ?? 0
+        isFolded = routes.allSatisfy { PathFolding.isFolded(Array($0.path.utf8).span) }
     }
 
     /// The index of the route for a request, or nil (404).
@@ -40,33 +48,91 @@ public final class RouteTable: Sendable {
     /// - Parameters:
     ///   - host: Canonical: lower case, without port; empty when the request has none.
     ///   - path: Normalised, without query. A path that does not start with "/" has no route.
-    ///   - method: As sent. HEAD follows GET. A method that is neither standard nor named by a route
-    ///     gets the strictest of the routes that serve this host and path for any method (P8).
+    ///   - method: As sent. HEAD follows GET.
     public func match(host: Span<UInt8>, path: Span<UInt8>, method: Span<UInt8>) -> Int? {
+        find(host: host, path: path, method: method)?.route
+    }
+
+    /// As `match`, and says why.
+    public func find(host: Span<UInt8>, path: Span<UInt8>, method: Span<UInt8>) -> RouteMatch? {
         guard path.count > 0, path[0] == UInt8(ascii: "/") else { return nil }
         let method = methods.id(method)
+        let first = firstTree(for: host)
+        var tree = first
+        // What a more specific host has for other methods counts for an unknown one.
         var strictest: RouteEntry?
-        var tree = firstTree(for: host)
         while tree != SegmentTree.none {
-            var number = firstLevel(for: path, below: trees[Int(tree)].root)
-            while number != SegmentTree.none {
-                let level = levels[Int(number)]
-                for index in Int(level.start)..<Int(level.end) {
-                    let entry = entries[index]
-                    if !method.isStandard, entry.rank > strictest?.rank ?? 0 { strictest = entry }
-                    if entry.method == .any {
-                        if let strictest, strictest.rank > entry.rank {
-                            return Int(strictest.route)
-                        }
-                        return Int(entry.route)
-                    }
-                    if entry.method == method { return Int(entry.route) }
-                }
-                number = level.next
+            let start = firstLevel(for: path, below: trees[Int(tree)].root)
+            if let found = search(from: start, method, &strictest) {
+                return stricter(than: found, in: tree, from: first, path, method)
             }
             tree = trees[Int(tree)].next
         }
         return nil
+    }
+
+    /// What a search comes to.
+    private struct Found {
+        /// The most specific entry for the method.
+        var entry: RouteEntry
+        /// The strictest entry before it when the method is unknown.
+        var strictest: RouteEntry?
+        var winner: RouteEntry {
+            guard let strictest, strictest.rank > entry.rank else { return entry }
+            return strictest
+        }
+    }
+
+    /// The first entry for a method, from a level on to less specific ones.
+    @inline(__always)
+    private func search(
+        from start: UInt32, _ method: MethodIndex.ID, _ strictest: inout RouteEntry?
+    ) -> Found? {
+        var number = start
+        while number != SegmentTree.none {
+            let level = levels[Int(number)]
+            for index in Int(level.start)..<Int(level.end) {
+                let entry = entries[index]
+                if entry.method == .any {
+                    return Found(entry: entry, strictest: strictest)
+                }
+                if entry.method == method {
+                    return Found(entry: entry, strictest: nil)
+                }
+                if !method.isStandard, entry.rank > strictest?.rank ?? 0 { strictest = entry }
+            }
+            number = level.next
+        }
+        return nil
+    }
+
+    /// What was found, or a stricter route that the path may be taken for.
+    @inline(__always)
+    private func stricter(
+        than found: Found, in last: UInt32, from first: UInt32, _ path: Span<UInt8>,
+        _ method: MethodIndex.ID
+    ) -> RouteMatch {
+        let best = found.winner
+        let reason: RouteMatch.Reason =
+            best.route == found.entry.route ? .mostSpecific : .unknownMethod
+        guard best.rank < highestRank, !isFolded || !PathFolding.isFolded(path) else {
+            return RouteMatch(route: Int(best.route), reason: reason)
+        }
+        var tree = first
+        var strictest: RouteEntry?
+        while tree != SegmentTree.none {
+            let start = firstFoldedLevel(for: path, below: trees[Int(tree)].foldedRoot)
+            if let other = search(from: start, method, &strictest) {
+                let candidate = other.winner
+                // What was written for this very path, or for as long a part of it, stands.
+                guard candidate.rank > best.rank, candidate.isMoreSpecific(than: found.entry)
+                else { break }
+                return RouteMatch(route: Int(candidate.route), reason: .lookAlike)
+            }
+            if tree == last { break }
+            tree = trees[Int(tree)].next
+        }
+        return RouteMatch(route: Int(best.route), reason: reason)
     }
 
     /// The most specific path tree for a host, `none` when no route serves it.
@@ -92,8 +158,7 @@ public final class RouteTable: Sendable {
         var node = pathNodes[Int(root)]
         var start = 1
         while !node.isLeaf {
-            var end = start
-            while end < path.count, path[end] != UInt8(ascii: "/") { end += 1 }
+            let end = segmentEnd(in: path, from: start)
             guard let child = paths.child(of: number, path.extracting(start..<end)) else { break }
             number = child
             node = pathNodes[Int(child)]
@@ -101,5 +166,34 @@ public final class RouteTable: Sendable {
             start = end + 1
         }
         return node.below
+    }
+
+    /// As `firstLevel`, for the folded form of a path.
+    private func firstFoldedLevel(for path: Span<UInt8>, below root: UInt32) -> UInt32 {
+        var number = root
+        var node = pathNodes[Int(root)]
+        var start = 1
+        while start < path.count {
+            let end = segmentEnd(in: path, from: start)
+            var nameEnd = start
+            while nameEnd < end, path[nameEnd] != UInt8(ascii: ";") { nameEnd += 1 }
+            if nameEnd > start {
+                let name = path.extracting(start..<nameEnd)
+                guard !node.isLeaf, let child = paths.child(of: number, folding: name) else {
+                    return node.below
+                }
+                number = child
+                node = pathNodes[Int(child)]
+            }
+            start = end + 1
+        }
+        return node.whole
+    }
+
+    @inline(__always)
+    private func segmentEnd(in path: Span<UInt8>, from start: Int) -> Int {
+        var end = start
+        while end < path.count, path[end] != UInt8(ascii: "/") { end += 1 }
+        return end
     }
 }

@@ -2,6 +2,8 @@
 struct PathTree: Sendable {
     /// Root of its paths.
     var root: UInt32
+    /// Root of the same paths in folded form (`PathFolding`).
+    var foldedRoot: UInt32
     /// The tree to search when this one has no match: the next less specific host.
     var next: UInt32
 }
@@ -20,18 +22,38 @@ struct RouteEntry: Sendable {
     var route: UInt32
     /// The route's place in the order of strictness.
     var rank: UInt32
+    /// The tree that it belongs to.
+    var tree: UInt32
+    /// Higher for a more specific path: twice the number of folded segments, and 1 for an exact path.
+    var specificity: UInt32
+
+    /// Whether it is written for a more specific host than `other`, which was found for the same
+    /// request no earlier, or for a longer part of the path.
+    @inline(__always)
+    func isMoreSpecific(than other: RouteEntry) -> Bool {
+        tree != other.tree || specificity > other.specificity
+    }
 }
 
 /// Sorts routes into trees of hosts and paths, and finds those that tie.
 struct RouteTableBuilder {
+    /// A level while it fills: the routes of each method.
+    private struct DraftLevel {
+        var tree: UInt32
+        var specificity: UInt32
+        /// In a folded level several routes may stand for one method; the strictest one counts.
+        var isFolded: Bool
+        var routes: [MethodIndex.ID: [Int]] = [:]
+    }
+
     let methods: MethodIndex
     private(set) var hosts = SegmentTree()
     private(set) var paths = SegmentTree()
     private(set) var entries: [RouteEntry] = []
     private let ranks: [UInt32]
-    private var roots: [UInt32] = []
-    private var levels: [[MethodIndex.ID: [Int]]] = []
-    private var bounds: [RouteLevel] = []
+    private var trees: [PathTree] = []
+    private var drafts: [DraftLevel] = []
+    private var levels: [RouteLevel] = []
 
     init(_ routes: [Route], seed: UInt64) {
         methods = MethodIndex(routes, seed: seed)
@@ -43,34 +65,25 @@ struct RouteTableBuilder {
     mutating func add(_ routes: [Route]) throws(RouteConflict) {
         for (index, route) in routes.enumerated() {
             if route.hosts.isEmpty {
-                add(route, index, tree: hosts.below(0) { Self.addTree(&roots, &paths) })
+                add(route, index, to: hosts.below(0) { Self.addTree(&trees, &paths) })
             }
-            for host in Set(route.hosts).sorted() {
-                add(route, index, tree: tree(for: host))
-            }
-        }
-        for level in levels {
-            let start = UInt32(entries.count)
-            entries += level.sorted { Self.isBefore($0.key, $1.key) }.compactMap { method, routes in
-                guard let route = routes.first else { return nil }
-                return RouteEntry(method: method, route: UInt32(route), rank: ranks[route])
-            }
-            bounds.append(RouteLevel(start: start, end: UInt32(entries.count)))
+            for host in Set(route.hosts).sorted() { add(route, index, to: tree(for: host)) }
         }
         let pairs = conflicts()
         guard pairs.isEmpty else { throw RouteConflict(pairs: pairs) }
+        for draft in drafts { finish(draft) }
     }
 
     /// The host tree's nodes, whose items are path trees.
     func resolvedHosts() -> ([SegmentTree.Node], [PathTree]) {
-        var trees = roots.map { PathTree(root: $0, next: SegmentTree.none) }
+        var trees = trees
         let nodes = hosts.resolved(isSelfCovered: false) { trees[Int($0)].next = $1 }
         return (nodes, trees)
     }
 
     /// The path trees' nodes, whose items are levels.
     func resolvedPaths() -> ([SegmentTree.Node], [RouteLevel]) {
-        var levels = bounds
+        var levels = levels
         let nodes = paths.resolved(isSelfCovered: true) { levels[Int($0)].next = $1 }
         return (nodes, levels)
     }
@@ -81,29 +94,38 @@ struct RouteTableBuilder {
         let labels = name.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         let node = hosts.node(labels.reversed(), below: 0)
         return isWildcard
-            ? hosts.below(node) { Self.addTree(&roots, &paths) }
-            : hosts.whole(of: node) { Self.addTree(&roots, &paths) }
+            ? hosts.below(node) { Self.addTree(&trees, &paths) }
+            : hosts.whole(of: node) { Self.addTree(&trees, &paths) }
     }
 
-    private static func addTree(_ roots: inout [UInt32], _ paths: inout SegmentTree) -> UInt32 {
-        roots.append(paths.addRoot())
-        return UInt32(roots.count - 1)
+    private static func addTree(_ trees: inout [PathTree], _ paths: inout SegmentTree) -> UInt32 {
+        trees.append(
+            PathTree(root: paths.addRoot(), foldedRoot: paths.addRoot(), next: SegmentTree.none))
+        return UInt32(trees.count - 1)
     }
 
-    private mutating func add(_ route: Route, _ index: Int, tree: UInt32) {
+    private mutating func add(_ route: Route, _ index: Int, to tree: UInt32) {
         let isPrefix = route.path.hasSuffix("/*")
         let path = Array(route.path.utf8.dropLast(isPrefix ? 2 : 0))
         let segments = path.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-            .dropFirst()
-        let node = paths.node(segments, below: roots[Int(tree)])
-        let makeLevel = {
-            levels.append([:])
-            return UInt32(levels.count - 1)
-        }
-        let level =
-            isPrefix ? paths.below(node, make: makeLevel) : paths.whole(of: node, make: makeLevel)
-        for method in methodIDs(of: route) {
-            levels[Int(level)][method, default: []].append(index)
+        let folded = PathFolding.segments(path)
+        let specificity = UInt32(folded.count * 2 + (isPrefix ? 0 : 1))
+        for isFolded in [false, true] {
+            let node =
+                isFolded
+                ? paths.node(folded, below: trees[Int(tree)].foldedRoot)
+                : paths.node(segments.dropFirst(), below: trees[Int(tree)].root)
+            let makeDraft = {
+                drafts.append(
+                    DraftLevel(tree: tree, specificity: specificity, isFolded: isFolded))
+                return UInt32(drafts.count - 1)
+            }
+            let level =
+                isPrefix
+                ? paths.below(node, make: makeDraft) : paths.whole(of: node, make: makeDraft)
+            for method in methodIDs(of: route) {
+                drafts[Int(level)].routes[method, default: []].append(index)
+            }
         }
     }
 
@@ -113,14 +135,26 @@ struct RouteTableBuilder {
         return Set(route.methods.filter { $0 != "HEAD" }.map { methods.id(Array($0.utf8).span) })
     }
 
+    private mutating func finish(_ draft: DraftLevel) {
+        let start = UInt32(entries.count)
+        for (method, routes) in draft.routes.sorted(by: { Self.isBefore($0.key, $1.key) }) {
+            guard let route = routes.max(by: { ranks[$0] < ranks[$1] }) else { continue }
+            entries.append(
+                RouteEntry(
+                    method: method, route: UInt32(route), rank: ranks[route], tree: draft.tree,
+                    specificity: draft.specificity))
+        }
+        levels.append(RouteLevel(start: start, end: UInt32(entries.count)))
+    }
+
+    /// "Any" is the least specific: minus one makes it the highest number.
     private static func isBefore(_ left: MethodIndex.ID, _ right: MethodIndex.ID) -> Bool {
-        // "Any" is the least specific.
         left.rawValue &- 1 < right.rawValue &- 1
     }
 
     private func conflicts() -> [(Int, Int)] {
         var found: Set<[Int]> = []
-        for routes in levels.lazy.flatMap(\.values) where routes.count > 1 {
+        for routes in drafts.lazy.filter({ !$0.isFolded }).flatMap(\.routes.values) {
             for (place, left) in routes.enumerated() {
                 for right in routes[(place + 1)...] { found.insert([left, right]) }
             }

@@ -48,13 +48,26 @@ struct SegmentIndex: Sendable {
     /// The node behind `segment` below `parent`, or nil.
     @inline(__always)
     func child(of parent: UInt32, _ segment: Span<UInt8>) -> UInt32? {
-        let hash = SegmentHash.of(segment, below: parent, seed: seed)
+        child(of: parent, segment, isFolding: false)
+    }
+
+    /// As above, with capital letters of `segment` (ASCII) read as small ones.
+    @inline(__always)
+    func child(of parent: UInt32, folding segment: Span<UInt8>) -> UInt32? {
+        child(of: parent, segment, isFolding: true)
+    }
+
+    @inline(__always)
+    private func child(of parent: UInt32, _ segment: Span<UInt8>, isFolding: Bool) -> UInt32? {
+        let hash = SegmentHash.of(segment, below: parent, seed: seed, isFolding: isFolding)
         let tag = UInt32(truncatingIfNeeded: hash >> 32)
         var index = Int(truncatingIfNeeded: hash) & mask
         while true {
             let slot = slots[index]
             if slot.child == 0 { return nil }
-            if slot.hash == tag, slot.parent == parent, isKey(of: slot, equalTo: segment) {
+            if slot.hash == tag, slot.parent == parent,
+                isKey(of: slot, equalTo: segment, isFolding: isFolding)
+            {
                 return slot.child
             }
             index = (index + 1) & mask
@@ -62,11 +75,12 @@ struct SegmentIndex: Sendable {
     }
 
     @inline(__always)
-    private func isKey(of slot: Slot, equalTo segment: Span<UInt8>) -> Bool {
+    private func isKey(of slot: Slot, equalTo segment: Span<UInt8>, isFolding: Bool) -> Bool {
         guard Int(slot.count) == segment.count else { return false }
         let start = Int(slot.start)
-        for offset in 0..<segment.count where keys[start + offset] != segment[offset] {
-            return false
+        for offset in 0..<segment.count {
+            let byte = isFolding ? lowercased(segment[offset]) : segment[offset]
+            guard keys[start + offset] == byte else { return false }
         }
         return true
     }
@@ -75,14 +89,16 @@ struct SegmentIndex: Sendable {
 /// The hash of a segment below a node: eight bytes at a time, multiplied to full width and folded.
 private enum SegmentHash {
     @inline(__always)
-    static func of(_ segment: Span<UInt8>, below parent: UInt32, seed: UInt64) -> UInt64 {
+    static func of(
+        _ segment: Span<UInt8>, below parent: UInt32, seed: UInt64, isFolding: Bool = false
+    ) -> UInt64 {
         let bytes = segment.bytes
         let count = segment.count
         var hash = seed ^ (UInt64(parent) &* 0x9e37_79b9_7f4a_7c15)
         var offset = 0
         while count - offset >= 8 {
             let word = bytes.unsafeLoadUnaligned(fromByteOffset: offset, as: UInt64.self)
-            hash = fold(hash ^ word, 0xa076_1d64_78bd_642f)
+            hash = mix(hash ^ (isFolding ? lowercased(word) : word), 0xa076_1d64_78bd_642f)
             offset += 8
         }
         var rest: UInt64 = 0
@@ -90,13 +106,22 @@ private enum SegmentHash {
             rest = rest << 8 | UInt64(segment[offset])
             offset += 1
         }
-        hash = fold(hash ^ rest, 0xe703_7ed1_a0b4_28db)
-        return fold(hash ^ UInt64(count), 0x8ebc_6af0_9c88_c6e3)
+        hash = mix(hash ^ (isFolding ? lowercased(rest) : rest), 0xe703_7ed1_a0b4_28db)
+        return mix(hash ^ UInt64(count), 0x8ebc_6af0_9c88_c6e3)
     }
 
     @inline(__always)
-    private static func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
+    private static func mix(_ left: UInt64, _ right: UInt64) -> UInt64 {
         let product = left.multipliedFullWidth(by: right)
         return product.high ^ product.low
+    }
+
+    /// Sets bit 5 of every byte from "A" to "Z": adding moves such bytes, and no others, across bit 7.
+    @inline(__always)
+    private static func lowercased(_ word: UInt64) -> UInt64 {
+        let low = word & 0x7f7f_7f7f_7f7f_7f7f
+        let isAtLeastA = low &+ 0x3f3f_3f3f_3f3f_3f3f
+        let isAboveZ = low &+ 0x2525_2525_2525_2525
+        return word | (isAtLeastA & ~isAboveZ & ~word & 0x8080_8080_8080_8080) >> 2
     }
 }

@@ -20,3 +20,11 @@ extension RouteTable {
         ).map { routes[$0].name }
     }
 }
+
+extension RouteTable {
+    func match(_ method: String, _ host: String, _ path: String) -> RouteMatch? {
+        find(
+            host: Array(host.utf8).span, path: Array(path.utf8).span,
+            method: Array(method.utf8).span)
+    }
+}

@@ -1,0 +1,27 @@
+/// The folded form of a path: what careless backends take for the same path. ASCII letters are small,
+/// path parameters (";…") are cut off, and empty segments, a trailing slash among them, are left out.
+enum PathFolding {
+    /// The segments of a path in folded form.
+    static func segments(_ path: some Collection<UInt8>) -> [ArraySlice<UInt8>] {
+        path.split(separator: UInt8(ascii: "/")).compactMap { segment in
+            let name = segment.prefix { $0 != UInt8(ascii: ";") }.map(lowercased)
+            return name.isEmpty ? nil : name[...]
+        }
+    }
+
+    /// Whether a path that starts with "/" is its own folded form.
+    @inline(__always)
+    static func isFolded(_ path: Span<UInt8>) -> Bool {
+        var previous: UInt8 = 0
+        for index in path.indices {
+            let byte = path[index]
+            if byte &- UInt8(ascii: "A") < 26 || byte == UInt8(ascii: ";")
+                || (byte == UInt8(ascii: "/") && previous == byte)
+            {
+                return false
+            }
+            previous = byte
+        }
+        return previous != UInt8(ascii: "/") || path.count == 1
+    }
+}
