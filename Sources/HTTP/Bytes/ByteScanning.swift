@@ -12,7 +12,7 @@ extension Span where Element == UInt8 {
         var index = start
         while index <= count &- 16 {
             let block = block(at: index)
-            let offset = (block.isAlphanumeric .| (block .== 0x2D)).firstFalse
+            let offset = (block.isAlphanumeric .| (block .== .all(0x2D))).firstFalse
             index &+= offset
             if offset < 16 { return index }
         }
@@ -33,7 +33,7 @@ extension Span where Element == UInt8 {
         var index = start
         while index <= count &- 16 {
             let block = block(at: index)
-            let offset = ((block .< 0x20) .| (block .== 0x7F)).firstTrue
+            let offset = ((block .< .all(0x20)) .| (block .== .all(0x7F))).firstTrue
             index &+= offset
             if offset == 16 { continue }
             if self[index] != 0x09 { return index }
@@ -53,7 +53,7 @@ extension Span where Element == UInt8 {
         var index = start
         while index <= count &- 16 {
             let block = block(at: index)
-            let stop = ((block &- 0x21) .> (0x7E - 0x21)) .| (block .== 0x23)
+            let stop = ((block &- .all(0x21)) .> .all(0x5D)) .| (block .== .all(0x23))
             let offset = stop.firstTrue
             index &+= offset
             if offset < 16 { return index }
@@ -73,10 +73,11 @@ extension Span where Element == UInt8 {
         var index = start
         while index > 0, index <= count &- 16 {
             let block = block(at: index)
-            let isMark = (block &- 0x2D) .< 3
-            let isPlain = block.isAlphanumeric .| isMark .| (block .== 0x5F)
+            let isMark = (block &- .all(0x2D)) .< .all(3)
+            let isPlain = block.isAlphanumeric .| isMark .| (block .== .all(0x5F))
             let isSuspect =
-                (self.block(at: index &- 1) .== 0x2F) .& ((block .== 0x2F) .| (block .== 0x2E))
+                (self.block(at: index &- 1) .== .all(0x2F))
+                .& ((block .== .all(0x2F)) .| (block .== .all(0x2E)))
             let offset = (isPlain .& .!isSuspect).firstFalse
             index &+= offset
             if offset < 16 { return index }
@@ -107,8 +108,13 @@ extension Span where Element == UInt8 {
 extension SIMD16<UInt8> {
     @inline(__always)
     fileprivate var isAlphanumeric: SIMDMask<SIMD16<Int8>> {
-        (((self | 0x20) &- 0x61) .< 26) .| ((self &- 0x30) .< 10)
+        (((self | .all(0x20)) &- .all(0x61)) .< .all(26)) .| ((self &- .all(0x30)) .< .all(10))
     }
+
+    /// The byte in every lane. Operators with a scalar on the right are generic in the standard library
+    /// and work lane by lane; between two vectors each is one instruction.
+    @inline(__always)
+    fileprivate static func all(_ byte: UInt8) -> Self { Self(repeating: byte) }
 }
 
 extension SIMDMask<SIMD16<Int8>> {
