@@ -29,7 +29,14 @@ func tests(of name: String, imports: [String] = []) -> Target {
 
 let package = Package(
     name: "portcullis",
-    products: [.executable(name: "portcullis", targets: ["portcullis"])],
+    products: [
+        .executable(name: "portcullis", targets: ["portcullis"]),
+        // For the package in Fuzz/; nothing is meant to be used outside this repository.
+        .library(name: "HTTP", targets: ["HTTP"]),
+        .library(name: "Attestation", targets: ["Attestation"]),
+        .library(name: "Configuration", targets: ["Configuration"]),
+        .library(name: "TestKit", targets: ["TestKit"]),
+    ],
     targets: [
         .systemLibrary(
             name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
