@@ -69,7 +69,9 @@ let package = Package(
         tests(of: "Policy", imports: ["Attestation"]),
         tests(of: "Configuration", imports: ["Policy", "Attestation"]),
         tests(of: "Proxy", imports: ["Reactor", "HTTP", "Policy", "Configuration", "TestKit"]),
-        tests(of: "Operations", imports: ["Proxy", "Policy", "Configuration", "Reactor"]),
+        tests(
+            of: "Operations",
+            imports: ["Proxy", "Policy", "Configuration", "Reactor", "HTTP", "Attestation"]),
     ],
     cxxLanguageStandard: .cxx17
 )

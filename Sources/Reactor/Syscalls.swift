@@ -199,6 +199,18 @@ public enum Syscalls {
         try checked { CPlatform_eventfd() }
     }
 
+    /// poll(2) of one descriptor, for threads that have no event loop: whether it is ready for `events`, or
+    /// broken, within `milliseconds` (-1: wait for ever). A signal may end the wait early.
+    static func poll(_ descriptor: Int32, events: Int16, milliseconds: Int32) -> Bool {
+        var entry = pollfd(fd: descriptor, events: events, revents: 0)
+        return Glibc.poll(&entry, 1, milliseconds) > 0
+    }
+
+    /// poll(2), POLLOUT: waits until a write would not block, or `milliseconds` passed.
+    public static func waitWritable(_ descriptor: Int32, milliseconds: Int32) {
+        _ = poll(descriptor, events: Int16(POLLOUT), milliseconds: milliseconds)
+    }
+
     // MARK: Clocks
 
     /// clock_gettime(2), CLOCK_MONOTONIC, in nanoseconds.
@@ -211,7 +223,7 @@ public enum Syscalls {
 
     /// clock_gettime(2), CLOCK_REALTIME, in microseconds since 1970.
     @inline(__always)
-    static func wallMicroseconds() -> Int64 {
+    public static func wallMicroseconds() -> Int64 {
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Int64(time.tv_sec) &* 1_000_000 &+ Int64(time.tv_nsec) / 1000
@@ -222,6 +234,16 @@ public enum Syscalls {
     /// sched_getaffinity(2): how many CPUs the process may use, at least 1.
     public static func usableProcessors() -> Int {
         max(1, Int(CPlatform_usable_processors()))
+    }
+
+    /// sysconf(3), _SC_CLK_TCK: the unit of times in /proc.
+    public static func clockTicksPerSecond() -> Int {
+        max(1, sysconf(Int32(_SC_CLK_TCK)))
+    }
+
+    /// sysconf(3), _SC_PAGESIZE, in bytes.
+    public static func pageSize() -> UInt64 {
+        UInt64(clamping: sysconf(Int32(_SC_PAGESIZE)))
     }
 
     /// Ignores SIGPIPE: a peer that is gone is an error code, not the end of the process. signal(7).

@@ -1,0 +1,44 @@
+public import Proxy
+internal import Synchronization
+
+/// Whether this process should get traffic, and why not. Shared by all threads.
+///
+/// It depends on keys and on the life of the process; that the process lives does not depend on it
+/// (pitfall O6).
+public final class Readiness: Sendable {
+    /// Where the process is in its life.
+    public enum Phase: Sendable {
+        case starting, serving, draining
+    }
+
+    private let phase = Mutex(Phase.starting)
+    private let keySets: @Sendable () -> [KeySetStatus]
+
+    /// Makes the state of a process that is starting.
+    ///
+    /// - Parameter keySets: What is known about the keys of each project; asked each time.
+    public init(keySets: @escaping @Sendable () -> [KeySetStatus]) {
+        self.keySets = keySets
+    }
+
+    /// The process reached another phase. From `draining` there is no way back.
+    public func enter(_ newPhase: Phase) {
+        phase.withLock { if $0 != .draining { $0 = newPhase } }
+    }
+
+    /// Why the process is not ready; empty when it is.
+    public func reasons() -> [String] {
+        var reasons: [String] = []
+        switch phase.withLock({ $0 }) {
+        case .starting: reasons.append("the configuration is not serving yet")
+        case .serving: break
+        case .draining: reasons.append("the process is draining")
+        }
+        for keys in keySets() where !keys.isUsable {
+            let state = keys.ageSeconds == nil ? "were never loaded" : "are too old to be used"
+            let cause = keys.lastError.map { ": \($0)" } ?? ""
+            reasons.append("the keys of project \(keys.project) \(state)\(cause)")
+        }
+        return reasons
+    }
+}

@@ -1,0 +1,118 @@
+internal import Configuration
+internal import HTTP
+internal import Policy
+internal import Proxy
+
+/// Writes the access log: one line for each request, however it ended.
+///
+/// It runs once a request on the event loop, so it neither allocates nor blocks, and takes names
+/// that were rendered when the configuration was read. Fields that have nothing to say are left
+/// out. Text from the client is bounded, escaped, and rid of tokens (pitfall O5).
+struct AccessLine {
+    private var timestamp = Timestamp()
+
+    /// Whether `access` wants a line for this request.
+    static func isWanted(_ record: RequestRecord, _ access: Log.Access) -> Bool {
+        switch access {
+        case .all: true
+        case .off: false
+        case .rejected:
+            record.action == .reject || record.action == .wouldReject || record.failure != nil
+        }
+    }
+
+    /// Writes the line of `record`, without its line feed.
+    mutating func append(
+        _ record: RequestRecord, names: ConfigurationNames, to line: inout LineWriter
+    ) {
+        let format = names.format
+        let endedAt = record.startedAt.addingReportingOverflow(record.totalMicroseconds)
+        line.begin(
+            format, at: endedAt.overflow ? record.startedAt : endedAt.partialValue, level: .info,
+            timestamp: &timestamp)
+        line.field("msg", word: "request", format)
+        appendRequest(record, format, to: &line)
+        appendVerdict(record, names, to: &line)
+        appendOutcome(record, names, to: &line)
+        line.end(format)
+    }
+
+    @inline(__always)
+    private func appendRequest(
+        _ record: RequestRecord, _ format: Log.Format, to line: inout LineWriter
+    ) {
+        line.field("request_id", text: record.requestID.span, limit: 128, format)
+        line.field("client", text: record.clientAddress, limit: 64, format)
+        line.field("listener", text: record.listener, limit: 256, format)
+        line.field("method", text: record.methodName.span, limit: 32, format)
+        line.field("host", text: record.host.span, limit: 256, format)
+        appendTarget(record, format, to: &line)
+        line.field("protocol", word: record.scheme, format)
+        let userAgent = record.userAgent
+        if !userAgent.isEmpty {
+            line.field("user_agent", text: userAgent.span, limit: 256, format)
+        }
+    }
+
+    @inline(__always)
+    private func appendTarget(
+        _ record: RequestRecord, _ format: Log.Format, to line: inout LineWriter
+    ) {
+        let limit = 2048
+        var target = record.target
+        if target.span.mayHoldSecret { target = redact(target) }
+        line.field("target", text: target.span, limit: limit, format)
+    }
+
+    @inline(__always)
+    private func appendVerdict(
+        _ record: RequestRecord, _ names: ConfigurationNames, to line: inout LineWriter
+    ) {
+        let format = names.format
+        if let route = names.route(record.route) { line.field("route", rendered: route, format) }
+        if let verdict = record.verdict {
+            line.field("verdict", word: verdict.word, format)
+            if let reason = verdict.reason { line.field("reason", word: reason, format) }
+        }
+        if let action = record.action { line.field("action", word: action.word, format) }
+        if let code = record.code { line.field("code", word: code.rawValue, format) }
+        if record.hasApp { line.field("app", rendered: names.app(record.app), format) }
+        if record.isCachedVerdict { line.flag("cached", format) }
+        if record.isShareKeyMissing { line.flag("share_key_missing", format) }
+        if record.isDebugSecret { line.flag("debug_secret", format) }
+    }
+
+    @inline(__always)
+    private func appendOutcome(
+        _ record: RequestRecord, _ names: ConfigurationNames, to line: inout LineWriter
+    ) {
+        let format = names.format
+        line.field("status", number: UInt64(record.status), format)
+        line.field("bytes_in", number: record.bytesIn, format)
+        line.field("bytes_out", number: record.bytesOut, format)
+        line.field("duration_us", number: UInt64(clamping: record.totalMicroseconds), format)
+        line.field("verify_us", number: UInt64(clamping: record.verifyMicroseconds), format)
+        if let duration = record.upstreamMicroseconds {
+            line.field("upstream_us", number: UInt64(clamping: duration), format)
+        }
+        if let upstream = names.upstream(record.upstream) {
+            line.field("upstream", rendered: upstream.name, format)
+            if let server = upstream.server(record.upstreamServer) {
+                line.field("upstream_server", rendered: server, format)
+            }
+        }
+        if let failure = record.failure { line.field("failure", word: failure.rawValue, format) }
+        if let kind = record.malformed { line.field("malformed", word: kind.rawValue, format) }
+    }
+}
+
+extension Action {
+    /// The word for `action`; static, so that no string is made of it.
+    var word: StaticString {
+        switch self {
+        case .allow: "allow"
+        case .wouldReject: "would_reject"
+        case .reject: "reject"
+        }
+    }
+}

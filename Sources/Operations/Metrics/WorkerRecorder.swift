@@ -1,0 +1,148 @@
+internal import Attestation
+public import Configuration
+internal import Policy
+public import Proxy
+
+/// Turns the records of one event loop into counters and access-log lines.
+///
+/// It belongs to its loop: nothing in it is shared but the counters and the writer, and in steady
+/// state a request costs neither a lock nor an allocation.
+public final class WorkerRecorder: RequestRecorder {
+    /// How often a loop explains what a debug secret is.
+    private static let explanationInterval: Int64 = 10_000_000
+
+    private let metrics: LoopMetrics
+    private let writer: LogWriter
+    private let events: any EventLog
+    private var accessLine = AccessLine()
+    private var chunk = LogChunk()
+    /// The newest first. The old one is needed as long as a reload drains.
+    private var tables: [RecorderTable] = []
+    private var listeners: [(name: String, counters: ListenerCounters)] = []
+    private var explainedAt = Int64.min
+    private var unexplained = 0
+
+    /// Makes the recorder of one loop.
+    ///
+    /// - Parameters:
+    ///   - metrics: Counters that nobody else writes.
+    ///   - writer: Where access-log lines go.
+    ///   - events: Where a debug secret is explained.
+    public init(metrics: LoopMetrics, writer: LogWriter, events: any EventLog) {
+        self.metrics = metrics
+        self.writer = writer
+        self.events = events
+    }
+
+    public func record(_ record: RequestRecord, configuration: Configuration) {
+        let table = table(for: configuration)
+        count(record, table)
+        if record.isDebugSecret { explainDebugSecret(record, table) }
+        if AccessLine.isWanted(record, table.access) { append(record, table) }
+    }
+
+    public func connection(_ event: ConnectionEvent, listener: String) {
+        let counters = counters(of: listener)
+        switch event {
+        case .opened:
+            counters.accepted.add()
+            counters.idle.add(1)
+        case .becameActive:
+            counters.idle.add(-1)
+            counters.active.add(1)
+        case .becameIdle:
+            counters.active.add(-1)
+            counters.idle.add(1)
+        case .closed(let wasActive):
+            if wasActive { counters.active.add(-1) } else { counters.idle.add(-1) }
+        }
+    }
+
+    public func flush() {
+        writer.enqueue(&chunk)
+    }
+
+    private func append(_ record: RequestRecord, _ table: RecorderTable) {
+        if !chunk.hasRoomForLine { flush() }
+        let fits = chunk.appendLine { accessLine.append(record, names: table.names, to: &$0) }
+        // The bounds of the fields add up to less than a line's; should that ever change, the loss
+        // must show.
+        if !fits { writer.countDroppedLine() }
+    }
+
+    private func count(_ record: RequestRecord, _ table: RecorderTable) {
+        let route = table.route(record.route)
+        let counters = route.counters
+        let cells =
+            record.hasApp ? table.cells(of: record.app, on: route) : counters.withoutApp
+        cells.count(record.verdict, record.action)
+        counters.duration.record(microseconds: record.totalMicroseconds)
+        counters.bytesIn.add(record.bytesIn)
+        counters.bytesOut.add(record.bytesOut)
+        if record.isShareKeyMissing { counters.shareKeyMissing.add() }
+        counters.responses[Int(min(record.status / 100, 5))].add()
+        if let duration = record.upstreamMicroseconds, let upstream = record.upstream {
+            table.duration(of: upstream)?.record(microseconds: duration)
+        }
+        if let failure = record.failure { metrics.failures.count(failure) }
+        if let kind = record.malformed { metrics.malformed.count(kind) }
+        if record.isCachedVerdict {
+            metrics.cacheHits.add()
+        } else if record.verdict?.isOfVerification == true {
+            metrics.cacheMisses.add()
+        }
+        if record.isDebugSecret { metrics.debugSecrets.add() }
+    }
+
+    private func table(for configuration: Configuration) -> RecorderTable {
+        if let newest = tables.first, newest.serves(configuration) { return newest }
+        if let older = tables.first(where: { $0.serves(configuration) }) { return older }
+        let table = RecorderTable(configuration, metrics: metrics)
+        tables.insert(table, at: 0)
+        if tables.count > 2 { tables.removeLast() }
+        return table
+    }
+
+    private func counters(of listener: String) -> ListenerCounters {
+        for known in listeners where known.name == listener { return known.counters }
+        let counters = metrics.listener(listener)
+        listeners.append((listener, counters))
+        return counters
+    }
+
+    private func explainDebugSecret(_ record: RequestRecord, _ table: RecorderTable) {
+        let now = record.startedAt
+        // A clock that was set back must not silence the explanation.
+        let isDue =
+            explainedAt == .min || now < explainedAt
+            || now &- explainedAt >= Self.explanationInterval
+        guard isDue else {
+            unexplained += 1
+            return
+        }
+        events.log(
+            .warning,
+            "a Firebase debug secret (UUID) was sent in X-Firebase-AppCheck; an app must exchange "
+                + "it for a token at Firebase and send that: register the secret in the Firebase "
+                + "console under App Check, Manage debug tokens, and use the SDK's debug provider",
+            [
+                (name: "route", value: table.routeName(record.route)),
+                (name: "client", value: record.clientAddress),
+                (name: "not_reported", value: String(unexplained)),
+            ])
+        explainedAt = now
+        unexplained = 0
+    }
+}
+
+extension Verdict {
+    /// Whether the token went through verification, so that the cache was asked about it.
+    fileprivate var isOfVerification: Bool {
+        switch self {
+        case .verified, .appNotAllowed, .notLimitedUse, .reused: true
+        case .invalid(.malformed), .invalid(.duplicate), .invalid(.inURL): false
+        case .invalid: true
+        case .missing, .attestationFailed, .unavailable, .exempt: false
+        }
+    }
+}
