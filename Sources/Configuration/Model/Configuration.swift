@@ -158,6 +158,8 @@ public struct Upstream: Sendable, Equatable {
     public var responseHeaderTimeout: Duration = .seconds(30)
     /// Between two bytes of a response, and how long a pooled connection may lie idle.
     public var idleTimeout: Duration = .seconds(300)
+    /// Idle connections that each loop keeps to each server. 0 closes them after every request.
+    public var idleConnections = 64
 
     public init(name: String, servers: [ListenAddress]) {
         self.name = name

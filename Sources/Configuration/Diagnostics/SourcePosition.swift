@@ -1,0 +1,37 @@
+/// A place in a configuration file. Lines and columns count from 1; a column is a Unicode scalar.
+public struct SourcePosition: Sendable, Hashable, Comparable {
+    public var line: Int
+    public var column: Int
+
+    public init(line: Int, column: Int) {
+        self.line = line
+        self.column = column
+    }
+
+    public static func < (left: SourcePosition, right: SourcePosition) -> Bool {
+        (left.line, left.column) < (right.line, right.column)
+    }
+}
+
+/// A run of text in a configuration file: from `start` up to, not including, `end`.
+struct SourceRegion: Hashable {
+    var start: SourcePosition
+    var end: SourcePosition
+
+    /// The file as a whole, for what is missing rather than wrong.
+    static let startOfFile = SourceRegion(at: SourcePosition(line: 1, column: 1))
+
+    init(start: SourcePosition, end: SourcePosition) {
+        self.start = start
+        self.end = end
+    }
+
+    init(at position: SourcePosition) {
+        self.init(start: position, end: position)
+    }
+
+    /// How many columns to underline: at least one, and never past the line on which the region starts.
+    var width: Int {
+        end.line == start.line ? max(1, end.column - start.column) : 1
+    }
+}

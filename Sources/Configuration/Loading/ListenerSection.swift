@@ -1,0 +1,107 @@
+internal import Policy
+
+/// `[[listener]]`.
+extension ConfigurationLoader {
+    func readListeners(_ root: TableReader) -> [Located<Listener>] {
+        if root.setting("listener") == nil {
+            log.error(
+                "there is no [[listener]]", at: .startOfFile,
+                hint: "add [[listener]] with listen = \"127.0.0.1:8080\"")
+        }
+        let tables = root.tables("listener", schema: .listener)
+        let most = 256
+        if tables.count > most {
+            log.error("more than \(most) listeners", at: tables[most].region)
+        }
+        return tables.prefix(most).compactMap(readListener)
+    }
+
+    private func readListener(_ table: TableReader) -> Located<Listener>? {
+        refuseLaterValues(table)
+        let trusted = table.setting("trusted_proxies").map(readNetworks) ?? []
+        let limits = readLimits(table)
+        let listen = table.required("listen", hint: "such as listen = \"127.0.0.1:8080\"")
+        guard let listen, let address = listen.string(AddressText.listen) else { return nil }
+        var listener = Listener(name: listen.node.string ?? "", listen: address)
+        listener.trustedProxies = trusted
+        listener.limits = limits
+        return Located(value: listener, region: listen.region)
+    }
+
+    private func refuseLaterValues(_ table: TableReader) {
+        if let setting = table.setting("proxy_protocol"), setting.boolean() == true {
+            setting.error("= true is not supported yet")
+        }
+        for element in table.setting("protocols")?.elements("strings") ?? [] {
+            guard let name = element.string(), name != "http/1.1" else { continue }
+            if name == "h2" {
+                element.error("is not supported yet: \"h2\"", hint: "this version serves \"http/1.1\"")
+            } else {
+                element.error("is no protocol: \(quoted(name))", hint: "write [\"http/1.1\"]")
+            }
+        }
+    }
+
+    private func readNetworks(_ setting: Setting) -> [IPNetwork] {
+        let elements = setting.elements(
+            "networks", emptyHint: "leave the key out to believe nobody")
+        return (elements ?? []).compactMap { element in
+            guard let text = element.string() else { return nil }
+            guard let network = IPNetwork(text) else {
+                element.error(
+                    "is not a network: \(quoted(text))",
+                    hint: "write an address or a network such as \"10.0.0.0/8\", "
+                        + "without bits behind the prefix")
+                return nil
+            }
+            if network.prefix == 0 {
+                element.warning(
+                    "believes everybody: \(quoted(text))",
+                    hint: "any client can then choose the address that it is known by")
+            }
+            return network
+        }
+    }
+
+    private func readLimits(_ listener: TableReader) -> ListenerLimits {
+        var limits = ListenerLimits()
+        guard let table = listener.table("limits", schema: .limits) else { return limits }
+        if let bytes = table.setting("header_bytes")?.size(in: 1 << 10...1 << 20) {
+            limits.headerBytes = Int(clamping: bytes)
+        }
+        if let headers = table.setting("headers")?.integer(in: 1...1000) {
+            limits.headers = headers
+        }
+        if let body = table.setting("body")?.size(in: 0...1 << 40) { limits.body = body }
+        let timeouts: ClosedRange<Duration> = .milliseconds(100) ... .hours(24)
+        if let timeout = table.setting("header_timeout")?.duration(in: timeouts) {
+            limits.headerTimeout = timeout
+        }
+        if let timeout = table.setting("idle_timeout")?.duration(in: timeouts) {
+            limits.idleTimeout = timeout
+        }
+        return limits
+    }
+
+    /// Two sockets on one address are a mistake, and the admin API on a public one is a dangerous one (pitfall O7).
+    func checkAddresses(_ listeners: [Located<Listener>], admin: Located<Admin>?) {
+        var seen: [Located<Listener>] = []
+        for listener in listeners {
+            let address = listener.value.listen
+            if let other = seen.first(where: { AddressText.overlap($0.value.listen, address) }) {
+                log.error(
+                    "two listeners on one address: \(quoted(listener.value.name)) and "
+                        + "\(quoted(other.value.name)) on line \(other.region.start.line)",
+                    at: listener.region)
+            }
+            seen.append(listener)
+        }
+        guard let admin else { return }
+        if let shared = seen.first(where: { AddressText.overlap($0.value.listen, admin.value.listen) }) {
+            log.error(
+                "\"listen\" in [admin] is the address of the [[listener]] on line "
+                    + "\(shared.region.start.line)",
+                at: admin.region, hint: "the admin API never shares a listener with the public")
+        }
+    }
+}

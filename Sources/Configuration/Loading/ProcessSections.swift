@@ -1,0 +1,64 @@
+internal import Policy
+
+/// `[server]`, `[log]` and `[admin]`.
+extension ConfigurationLoader {
+    func readServer(_ root: TableReader) -> Server {
+        var server = Server()
+        guard let table = root.table("server", schema: .server, label: "[server]") else {
+            return server
+        }
+        if let workers = table.setting("workers")?.integer(in: 0...256) {
+            server.workers = workers
+        }
+        if let directory = table.setting("state_directory")?.string() {
+            server.stateDirectory = resolved(directory)
+        }
+        if let timeout = table.setting("drain_timeout")?.duration(in: .zero ... .hours(1)) {
+            server.drainTimeout = timeout
+        }
+        if let size = table.setting("token_cache")?.size(in: 64 << 10...4 << 30) {
+            server.tokenCacheBytes = Int(clamping: size)
+        }
+        return server
+    }
+
+    func readLog(_ root: TableReader) -> Log {
+        var settings = Log()
+        guard let table = root.table("log", schema: .log, label: "[log]") else { return settings }
+        if let level = table.setting("level")?.choice(Log.Level.self) { settings.level = level }
+        if let format = table.setting("format")?.choice(Log.Format.self) {
+            settings.format = format
+        }
+        if let access = table.setting("access")?.choice(Log.Access.self) {
+            settings.access = access
+        }
+        return settings
+    }
+
+    func readAdmin(_ root: TableReader) -> Located<Admin>? {
+        guard let table = root.table("admin", schema: .admin, label: "[admin]") else { return nil }
+        let tokenFile = table.setting("token_file")
+        let tokenPath = tokenFile?.string().map(resolved)
+        if let tokenFile, let tokenPath { warnIfUnreadable(tokenPath, tokenFile) }
+        let listen = table.required("listen", hint: "such as listen = \"127.0.0.1:9090\"")
+        guard let listen, let address = listen.string(AddressText.listen) else { return nil }
+        if !AddressText.isLoopback(address), tokenFile == nil {
+            listen.warning(
+                "is reachable from other machines, and there is no \"token_file\"",
+                hint: "metrics and the state of every route are then open to whoever connects")
+        }
+        return Located(value: Admin(listen: address, tokenFile: tokenPath), region: listen.region)
+    }
+
+    /// A file that must be there when the proxy runs need not be there where the configuration is checked.
+    func warnIfUnreadable(_ path: String, _ setting: Setting) {
+        if surroundings.file(path) == nil {
+            setting.warning("names a file that cannot be read here: \(quoted(path))")
+        }
+    }
+}
+
+extension Duration {
+    static func minutes(_ count: Int) -> Duration { .seconds(count * 60) }
+    static func hours(_ count: Int) -> Duration { .seconds(count * 3600) }
+}

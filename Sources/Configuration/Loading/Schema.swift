@@ -1,0 +1,60 @@
+/// Which keys each table may have. The one list that unknown keys, suggestions and the example file are held against.
+struct Schema {
+    /// Keys that this version understands.
+    let keys: [String]
+    /// Keys of the contract that later versions will understand. They are refused, never ignored.
+    var later: [String] = []
+
+    static let root = Schema(
+        keys: ["server", "log", "admin", "listener", "project", "upstream", "route"],
+        later: ["replay"])
+
+    static let server = Schema(keys: [
+        "workers", "state_directory", "drain_timeout", "token_cache",
+    ])
+
+    static let log = Schema(keys: ["level", "format", "access"])
+
+    static let admin = Schema(keys: ["listen", "token_file"])
+
+    static let listener = Schema(
+        keys: ["listen", "protocols", "proxy_protocol", "trusted_proxies", "limits"],
+        later: ["tls"])
+
+    static let limits = Schema(keys: [
+        "header_bytes", "headers", "body", "header_timeout", "idle_timeout",
+    ])
+
+    static let project = Schema(keys: [
+        "number", "id", "issuer", "jwks", "jwks_ca", "jwks_headers", "egress_proxy", "apps",
+        "leeway", "client_fingerprints",
+    ])
+
+    static let secret = Schema(keys: ["file", "env"])
+
+    static let fingerprints = Schema(keys: ["fields", "user_agents"])
+
+    static let upstream = Schema(
+        keys: ["servers", "balance", "protocol", "timeouts", "idle_connections"],
+        later: ["tls", "health", "retries"])
+
+    static let timeouts = Schema(keys: ["connect", "response_header", "idle"])
+
+    static let route = Schema(keys: [
+        "name", "hosts", "path", "methods", "upstream", "projects", "apps", "app_check",
+        "enforce_percent", "sticky_by", "replay", "forward_token", "cors",
+    ])
+
+    static let cors = Schema(keys: [
+        "allow_origins", "allow_credentials", "answer_preflights", "allow_methods",
+        "allow_headers", "max_age",
+    ])
+
+    /// Every table, with the name that tests report.
+    static let all: [(name: String, schema: Schema)] = [
+        ("root", root), ("server", server), ("log", log), ("admin", admin),
+        ("listener", listener), ("limits", limits), ("project", project), ("secret", secret),
+        ("client_fingerprints", fingerprints), ("upstream", upstream), ("timeouts", timeouts),
+        ("route", route), ("cors", cors),
+    ]
+}
