@@ -1,0 +1,86 @@
+import Foundation
+import Policy
+import Testing
+
+@testable import Configuration
+
+/// The repository's root, from where this file lies.
+let repository = URL(filePath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
+/// What the configurations of these tests may refer to.
+let fakeSurroundings = Surroundings(
+    file: { path in
+        switch path.split(separator: "/").last {
+        case "empty": []
+        case "two-lines": Array("one\ntwo\n".utf8)
+        case "google-api-key": Array("AIza-from-a-file\r\n".utf8)
+        case "keys.json", "ca.pem", "portcullis-admin": Array("text".utf8)
+        default: nil
+        }
+    },
+    environment: { name in
+        switch name {
+        case "TEAM": "edge"
+        case "API_KEY": "AIza-from-the-environment"
+        default: nil
+        }
+    })
+
+@Suite("proxy.conf.example")
+struct ExampleTests {
+    let text: String
+
+    init() throws {
+        text = try String(
+            contentsOf: repository.appending(path: "proxy.conf.example"), encoding: .utf8)
+    }
+
+    /// The example with every optional key switched on.
+    var everything: String {
+        text.replacing(/\n#(?=[a-z_]+ = )/, with: "\n")
+    }
+
+    @Test("passes as it is, on a machine that has none of its files")
+    func passes() {
+        let (configuration, diagnostics) = Configuration.load(
+            text: text, fileName: "proxy.conf.example", surroundings: .empty)
+        #expect(diagnostics == [])
+        #expect(configuration?.routes.routes.count == 3)
+    }
+
+    @Test("passes with every optional key switched on")
+    func passesInFull() {
+        let (configuration, diagnostics) = Configuration.load(
+            text: everything, fileName: "proxy.conf.example", surroundings: fakeSurroundings)
+        #expect(diagnostics == [])
+        let headers = configuration?.projects.first?.keysHeaders ?? []
+        #expect(headers.map(\.name) == ["X-Goog-Api-Key", "X-Team"])
+        #expect(headers.map(\.value) == ["AIza-from-a-file", "edge"])
+    }
+
+    @Test("shows the defaults", arguments: ["[server]", "[log]", "[listener.limits]"])
+    func defaults(table: String) throws {
+        let (configuration, _) = Configuration.load(
+            text: text, fileName: "proxy.conf.example", surroundings: .empty)
+        let example = try #require(configuration)
+        switch table {
+        case "[server]": #expect(example.server == Server())
+        case "[log]": #expect(example.log == Log())
+        default: #expect(example.listeners.first?.limits == ListenerLimits())
+        }
+    }
+
+    @Test("has every key of the schema, set or optional", arguments: Schema.all.map(\.name))
+    func isComplete(table: String) throws {
+        let schema = try #require(Schema.all.first { $0.name == table }?.schema)
+        for key in schema.keys {
+            let isSet = try everything.contains(
+                Regex("(?m)(^\(key) = |^\\[\\[?(\\w+\\.)*\(key)[.\\]]|[{,] \(key) = )"))
+            #expect(isSet, "\(key) of \(table) is missing")
+        }
+        for key in schema.later where table == "listener" || table == "root" {
+            #expect(!text.contains("\(key) ="), "\(key) of \(table) is not supported yet")
+        }
+    }
+}
