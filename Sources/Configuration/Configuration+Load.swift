@@ -19,13 +19,10 @@ extension Configuration {
         let text = String(decoding: bytes, as: UTF8.self)
         let log = DiagnosticLog(file: fileName, text: text)
         var configuration: Configuration?
-        do {
-            let document = try TOMLDocument(parsing: bytes)
+        if let document = SyntaxRecovery.parse(bytes, log: log) {
             var loader = ConfigurationLoader(
                 log: log, fileName: fileName, surroundings: surroundings)
             configuration = loader.load(document.root)
-        } catch {
-            log.error(error.message, at: SourceRegion(at: error.position))
         }
         return (log.hasErrors ? nil : configuration, log.sorted())
     }

@@ -23,10 +23,9 @@ struct GoldenTests {
 
     @Test("O1: says what is wrong, and where", arguments: names)
     func saysWhatIsWrong(name: String) throws {
-        let text = try String(
-            contentsOf: Self.folder.appending(path: name + ".conf"), encoding: .utf8)
+        let bytes = try Data(contentsOf: Self.folder.appending(path: name + ".conf"))
         let (configuration, diagnostics) = Configuration.load(
-            text: text, fileName: "proxy.conf", surroundings: fakeSurroundings)
+            bytes: Array(bytes), fileName: "proxy.conf", surroundings: fakeSurroundings)
         let hasErrors = diagnostics.contains { $0.severity == .error }
         #expect((configuration == nil) == hasErrors)
 

@@ -5,6 +5,9 @@ final class DiagnosticLog {
     private lazy var source = MaskedSource(text)
     private(set) var diagnostics: [Diagnostic] = []
 
+    /// Part of the file was left out because it is no TOML: what seems to be missing may be there.
+    var isPartial = false
+
     /// Suggestions compare with every known name; a file that is wrong everywhere must not take quadratic time.
     private var suggestionsLeft = 100
 
@@ -22,10 +25,20 @@ final class DiagnosticLog {
         report(.error, message, at: region, suggestion: suggestion, hint: hint)
     }
 
+    /// Notes that something is not there; unless it may be in a part of the file that could not be read.
+    func missing(
+        _ message: String, at region: SourceRegion, suggestion: String? = nil, hint: String? = nil
+    ) {
+        if !isPartial { error(message, at: region, suggestion: suggestion, hint: hint) }
+    }
+
     /// Notes something that is allowed but rarely meant.
     func warning(_ message: String, at region: SourceRegion, hint: String? = nil) {
         report(.warning, message, at: region, suggestion: nil, hint: hint)
     }
+
+    /// Whether the line may hold a secret, so that no message may quote from it.
+    func isMasked(line: Int) -> Bool { source.isMasked(line) }
 
     /// The known name that is nearest to what was written, if one is near.
     func suggestion(for name: String, among known: some Sequence<String>) -> String? {

@@ -4,19 +4,24 @@
 /// harmless, not by what is known to be secret: in `[project.*]`, `[admin]` and `[replay]` a line is shown only when
 /// its key is one that never holds a secret. A misspelt `jwks_headers` stays masked.
 struct MaskedSource {
-    private let lines: [String]
+    private var lines: [String] = []
+    private var masked: Set<Int> = []
 
     init(_ text: String) {
         var section: [String] = []
         var isSecret = false
-        lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-            let line = line.last == "\r" ? line.dropLast() : line
+        let isLineEnd = { (character: Character) in character == "\n" || character == "\r\n" }
+        for line in text.split(omittingEmptySubsequences: false, whereSeparator: isLineEnd) {
             let trimmed = line.drop { $0 == " " || $0 == "\t" }
-            if trimmed.isEmpty { return "" }
+            if trimmed.isEmpty {
+                lines.append("")
+                continue
+            }
             if let header = Self.header(trimmed) {
                 section = header
                 isSecret = false
-                return printable(Self.maskBehindHeader(line))
+                lines.append(printable(Self.maskBehindHeader(line)))
+                continue
             }
             if let equals = line.firstIndex(of: "=") {
                 isSecret =
@@ -25,10 +30,9 @@ struct MaskedSource {
             } else {
                 isSecret = isSecret || Self.isSecret(section + Self.parts(of: trimmed))
             }
-            return printable(
-                isSecret
-                    ? Self.mask(line, from: line.firstIndex(of: "=") ?? line.startIndex)
-                    : String(line))
+            if isSecret { masked.insert(lines.count + 1) }
+            let start = line.firstIndex(of: "=") ?? line.startIndex
+            lines.append(printable(isSecret ? Self.mask(line, from: start) : String(line)))
         }
     }
 
@@ -36,6 +40,9 @@ struct MaskedSource {
     func line(_ number: Int) -> String? {
         lines.indices.contains(number - 1) ? lines[number - 1] : nil
     }
+
+    /// Whether letters of a line were replaced. Counted from 1.
+    func isMasked(_ number: Int) -> Bool { masked.contains(number) }
 
     /// The parts of a table header's name; nil for a line that is none, or only looks like one (an element of an
     /// array).

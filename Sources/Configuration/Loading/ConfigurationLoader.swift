@@ -82,7 +82,7 @@ struct NamedTables {
             names.isEmpty
             ? "there is no [\(kind).NAME] table"
             : "known: " + names.prefix(10).map(printable).joined(separator: ", ")
-        reference.error(
+        reference.missing(
             "names no \(kind): \(quoted(name))", suggestion: suggestion,
             hint: suggestion == nil ? hint : nil)
         return nil

@@ -150,7 +150,7 @@ extension ConfigurationLoader {
 extension Setting {
     /// Reports that the key changes nothing, which whoever wrote it does not expect.
     func hasNoEffect(because reason: String) {
-        log.error("\(label) has no effect: \(reason)", at: node.keyRegion)
+        log.missing("\(label) has no effect: \(reason)", at: node.keyRegion)
     }
 }
 

@@ -4,7 +4,7 @@ internal import Policy
 extension ConfigurationLoader {
     func readListeners(_ root: TableReader) -> [Located<Listener>] {
         if root.setting("listener") == nil {
-            log.error(
+            log.missing(
                 "there is no [[listener]]", at: .startOfFile,
                 hint: "add [[listener]] with listen = \"127.0.0.1:8080\"")
         }

@@ -5,7 +5,7 @@ extension ConfigurationLoader {
     /// Reads every route and builds the table. Nil when two routes tie.
     func readRoutes(_ root: TableReader) -> RouteTable? {
         if root.setting("route") == nil {
-            log.error(
+            log.missing(
                 "there is no [[route]]", at: .startOfFile,
                 hint: "a request without a route is answered 404; add [[route]] with path = \"/*\"")
         }
@@ -28,7 +28,19 @@ extension ConfigurationLoader {
         return table(of: routes)
     }
 
+    /// How many pairs of host and method all routes may have: what the table's size is proportional to.
+    private static let mostPairs = 200_000
+
     private func table(of routes: [Located<Route>]) -> RouteTable? {
+        let pairs = routes.reduce(0) { sum, route in
+            sum + max(1, route.value.hosts.count) * max(1, route.value.methods.count)
+        }
+        if pairs > Self.mostPairs {
+            log.error(
+                "the routes have \(pairs) pairs of host and method, more than \(Self.mostPairs)",
+                at: routes.last?.region ?? .startOfFile)
+            return nil
+        }
         do {
             return try RouteTable(routes.map(\.value))
         } catch {
@@ -77,7 +89,7 @@ extension ConfigurationLoader {
         guard let mode else { return }
         route.mode = mode
         if mode != .off, projects.names.isEmpty {
-            log.error(
+            log.missing(
                 "app_check = \"\(mode.rawValue)\" needs a [project.NAME] whose tokens are accepted",
                 at: setting?.region ?? table.region,
                 hint: setting == nil ? "\"app_check\" is \"monitor\" where it is left out" : nil)
@@ -135,11 +147,12 @@ extension ConfigurationLoader {
             } else {
                 "known: " + known.prefix(10).map(printable).joined(separator: ", ")
             }
-        element.error("names no app: \(quoted(alias))", suggestion: suggestion, hint: hint)
+        element.missing("names no app: \(quoted(alias))", suggestion: suggestion, hint: hint)
         return []
     }
 
     private func readShare(_ table: TableReader, mode: Route.Mode?, into route: inout Route) {
+        if let seed = table.setting("share_seed")?.string(checkLabel) { route.seed = seed }
         if let setting = table.setting("sticky_by"), let key = setting.string(checkStickyKey) {
             route.stickyBy = key
         }
@@ -149,7 +162,7 @@ extension ConfigurationLoader {
         }
         guard let share = readShare(setting) else { return }
         route.enforcedShare = share
-        if share < ShareText.everybody, route.stickyBy == .app {
+        if share < EnforcedShare.everybody, route.stickyBy == .app {
             table.setting("sticky_by")?.warning(
                 "leaves requests without a token outside the enforced share",
                 hint: "they name no app; \"client_ip\" is known of every request")
@@ -159,9 +172,9 @@ extension ConfigurationLoader {
     private func readShare(_ setting: Setting) -> UInt32? {
         let share: UInt32?
         switch setting.node.kind {
-        case .integer: share = setting.node.integer.flatMap { ShareText.parse(Double($0)) }
-        case .float: share = setting.node.float.flatMap(ShareText.parse)
-        case .string: share = setting.node.string.flatMap(ShareText.parse)
+        case .integer: share = setting.node.integer.flatMap { parseShare(Double($0)) }
+        case .float: share = setting.node.float.flatMap(parseShare)
+        case .string: share = setting.node.string.flatMap(parseShare)
         default:
             setting.wrongType("a share", hint: "write 25, 0.5 or \"25%\"")
             return nil

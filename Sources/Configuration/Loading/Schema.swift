@@ -42,7 +42,7 @@ struct Schema {
 
     static let route = Schema(keys: [
         "name", "hosts", "path", "methods", "upstream", "projects", "apps", "app_check",
-        "enforce_percent", "sticky_by", "replay", "forward_token", "cors",
+        "enforce_percent", "sticky_by", "share_seed", "replay", "forward_token", "cors",
     ])
 
     static let cors = Schema(keys: [

@@ -15,6 +15,11 @@ struct Setting {
         log.error("\(label) \(message)", at: region, suggestion: suggestion, hint: hint)
     }
 
+    /// Reports that what the value refers to is not there.
+    func missing(_ message: String, suggestion: String? = nil, hint: String? = nil) {
+        log.missing("\(label) \(message)", at: region, suggestion: suggestion, hint: hint)
+    }
+
     /// Reports that the value is allowed but rarely meant.
     func warning(_ message: String, hint: String? = nil) {
         log.warning("\(label) \(message)", at: region, hint: hint)

@@ -21,7 +21,9 @@ struct TableReader {
         region = node.key.isEmpty ? node.region : node.keyRegion
         var entries: [String: TOMLNode] = [:]
         for child in node.children {
-            if schema.keys.contains(child.key) {
+            if log.isPartial, child.key.hasPrefix(SyntaxRecovery.skippedTable) {
+                continue
+            } else if schema.keys.contains(child.key) {
                 entries[child.key] = child
             } else if schema.later.contains(child.key) {
                 log.error(
@@ -47,7 +49,7 @@ struct TableReader {
     /// A key's value; an error when the table does not have it.
     func required(_ key: String, hint: String? = nil) -> Setting? {
         if let setting = setting(key) { return setting }
-        log.error("\(label) needs \"\(key)\"", at: region, hint: hint)
+        log.missing("\(label) needs \"\(key)\"", at: region, hint: hint)
         return nil
     }
 
