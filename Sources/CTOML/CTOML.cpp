@@ -50,6 +50,10 @@ class Flattener {
         const toml::node *value;
     };
 
+    static bool is_written_before(const Entry &left, const Entry &right) {
+        return precedes(region_of(left.key->source()).begin, region_of(right.key->source()).begin);
+    }
+
     ctoml_text keep(std::string_view text) {
         const std::string &kept = document.texts.emplace_back(text);
         return {kept.data(), kept.size()};
@@ -88,10 +92,7 @@ class Flattener {
         if (const toml::table *table = value.as_table()) {
             for (auto &&[key, child] : *table) entries.push_back({&key, &child});
             // toml++ sorts by name; a reader of diagnostics thinks in the order of the file.
-            std::stable_sort(entries.begin(), entries.end(), [](const Entry &left, const Entry &right) {
-                return precedes(
-                    region_of(left.key->source()).begin, region_of(right.key->source()).begin);
-            });
+            std::stable_sort(entries.begin(), entries.end(), is_written_before);
         } else if (const toml::array *array = value.as_array()) {
             for (auto &&child : *array) entries.push_back({nullptr, &child});
         }

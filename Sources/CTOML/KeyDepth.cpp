@@ -50,12 +50,18 @@ class Scanner {
         return {line, column};
     }
 
+    // Whether three of these quotes stand here.
+    bool is_triple(char quote) const {
+        return at + 2 < text.size() && text[at] == quote && text[at + 1] == quote
+            && text[at + 2] == quote;
+    }
+
     void skip_comment() {
         while (at < text.size() && text[at] != '\n') at++;
     }
 
     void skip_string(char quote) {
-        const bool is_multi_line = text.substr(at, 3) == std::string_view(quote == '"' ? "\"\"\"" : "'''");
+        const bool is_multi_line = is_triple(quote);
         at += is_multi_line ? 3 : 1;
         while (at < text.size()) {
             const char byte = text[at];
@@ -72,10 +78,12 @@ class Scanner {
             } else if (byte == quote && !is_multi_line) {
                 at++;
                 return;
-            } else if (byte == quote && at + 2 < text.size() && text[at + 1] == quote && text[at + 2] == quote) {
+            } else if (is_triple(quote)) {
                 at += 3;
                 // Up to two quotes may stand directly before the closing three.
-                for (int extra = 0; extra < 2 && at < text.size() && text[at] == quote; extra++) at++;
+                for (int extra = 0; extra < 2 && at < text.size(); extra++) {
+                    if (text[at] == quote) at++;
+                }
                 return;
             } else {
                 at++;

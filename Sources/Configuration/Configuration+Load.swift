@@ -3,16 +3,19 @@ extension Configuration {
     ///
     /// - Parameters:
     ///   - text: TOML 1.0, at most 1 MiB.
-    ///   - fileName: Where the text comes from; relative paths in it are relative to this file's folder.
+    ///   - fileName: Where the text comes from; relative paths in it are relative to this file's
+    ///     folder.
     ///   - surroundings: Where the secrets are read that the file refers to.
-    /// - Returns: The configuration, or nil when any diagnostic is an error; and every diagnostic, in file order.
+    /// - Returns: The configuration, or nil when any diagnostic is an error; and every diagnostic,
+    ///   in file order.
     public static func load(
         text: String, fileName: String, surroundings: Surroundings = .process
     ) -> (configuration: Configuration?, diagnostics: [Diagnostic]) {
         load(bytes: Array(text.utf8), fileName: fileName, surroundings: surroundings)
     }
 
-    /// Reads and checks a configuration file's bytes, which need not be UTF-8; see `load(text:fileName:)`.
+    /// Reads and checks a configuration file's bytes, which need not be UTF-8; see
+    /// `load(text:fileName:)`.
     public static func load(
         bytes: [UInt8], fileName: String, surroundings: Surroundings = .process
     ) -> (configuration: Configuration?, diagnostics: [Diagnostic]) {

@@ -3,17 +3,19 @@ import Testing
 
 @testable import Configuration
 
-/// Each `Golden/NAME.conf` has one kind of mistake; `NAME.expected` is what `check` prints about it, or "ok".
+/// Each `Golden/NAME.conf` has one kind of mistake; `NAME.expected` is what `check` prints about
+/// it, or "ok".
 ///
-/// With PORTCULLIS_WRITE_GOLDEN=1 in the environment the expectations are written instead of compared: read the
-/// difference before committing it.
+/// With PORTCULLIS_WRITE_GOLDEN=1 in the environment the expectations are written instead of
+/// compared: read the difference before committing it.
 @Suite("Golden configurations")
 struct GoldenTests {
     static let folder = repository.appending(path: "Tests/ConfigurationTests/Golden")
 
     static let names: [String] = {
         let files = try? FileManager.default.contentsOfDirectory(atPath: folder.path())
-        return (files ?? []).filter { $0.hasSuffix(".conf") }.map { String($0.dropLast(5)) }.sorted()
+        return (files ?? []).filter { $0.hasSuffix(".conf") }.map { String($0.dropLast(5)) }
+            .sorted()
     }()
 
     @Test("there are golden configurations")

@@ -1,8 +1,9 @@
-// A document in TOML 1.0, parsed by toml++ and laid out flat, so that Swift can walk it without owning C++ objects.
+// A document in TOML 1.0, parsed by toml++ and laid out flat, so that Swift can walk it without
+// owning C++ objects.
 //
-// Node 0 is the root table. The children of a table or an array are consecutive nodes, in file order. Lines and
-// columns count from 1; a column is a character (Unicode scalar), not a byte. Nothing here throws or traps: asking
-// for a node that does not exist answers false.
+// Node 0 is the root table. The children of a table or an array are consecutive nodes, in file
+// order. Lines and columns count from 1; a column is a character (Unicode scalar), not a byte.
+// Nothing here throws or traps: asking for a node that does not exist answers false.
 #ifndef CTOML_H
 #define CTOML_H
 
@@ -75,14 +76,17 @@ typedef struct ctoml_error {
     ctoml_position position;
 } ctoml_error;
 
-/// Parses `count` bytes. The caller owns the answer and gives it back to `ctoml_free`; NULL means `error` is filled.
-ctoml_document *_Nullable ctoml_parse(const char *_Nullable bytes, size_t count, ctoml_error *_Nonnull error);
+/// Parses `count` bytes. The caller owns the answer and gives it back to `ctoml_free`; NULL means
+/// `error` is filled.
+ctoml_document *_Nullable ctoml_parse(
+    const char *_Nullable bytes, size_t count, ctoml_error *_Nonnull error);
 
 /// Frees a document, and with it every text that was read from it.
 void ctoml_free(ctoml_document *_Nullable document);
 
 /// Reads one node; false when there is none of that index.
-bool ctoml_node_at(const ctoml_document *_Nonnull document, size_t index, ctoml_node *_Nonnull node);
+bool ctoml_node_at(
+    const ctoml_document *_Nonnull document, size_t index, ctoml_node *_Nonnull node);
 
 #ifdef __cplusplus
 }

@@ -23,7 +23,8 @@ public struct Diagnostic: Sendable, Equatable {
 }
 
 extension Diagnostic: CustomStringConvertible {
-    /// The way compilers print: `file:line:column: error: message; did you mean "this"?`, the source line, a caret.
+    /// The way compilers print: `file:line:column: error: message; did you mean "this"?`, the
+    /// source line, a caret.
     public var description: String {
         var text = "\(file):\(position.line):\(position.column): \(severity.rawValue): \(message)"
         if let suggestion { text += "; did you mean \"\(suggestion)\"?" }

@@ -8,7 +8,8 @@ final class DiagnosticLog {
     /// Part of the file was left out because it is no TOML: what seems to be missing may be there.
     var isPartial = false
 
-    /// Suggestions compare with every known name; a file that is wrong everywhere must not take quadratic time.
+    /// Suggestions compare with every known name; a file that is wrong everywhere must not take
+    /// quadratic time.
     private var suggestionsLeft = 100
 
     init(file: String, text: String) {
@@ -18,22 +19,24 @@ final class DiagnosticLog {
 
     var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
 
-    /// Notes that the configuration cannot be used.
+    /// Notes that the configuration cannot be used. Without a region it is the file as a whole that
+    /// is wrong.
     func error(
-        _ message: String, at region: SourceRegion, suggestion: String? = nil, hint: String? = nil
+        _ message: String, at region: SourceRegion?, suggestion: String? = nil, hint: String? = nil
     ) {
         report(.error, message, at: region, suggestion: suggestion, hint: hint)
     }
 
-    /// Notes that something is not there; unless it may be in a part of the file that could not be read.
+    /// Notes that something is not there; unless it may be in a part of the file that could not be
+    /// read.
     func missing(
-        _ message: String, at region: SourceRegion, suggestion: String? = nil, hint: String? = nil
+        _ message: String, at region: SourceRegion?, suggestion: String? = nil, hint: String? = nil
     ) {
         if !isPartial { error(message, at: region, suggestion: suggestion, hint: hint) }
     }
 
     /// Notes something that is allowed but rarely meant.
-    func warning(_ message: String, at region: SourceRegion, hint: String? = nil) {
+    func warning(_ message: String, at region: SourceRegion?, hint: String? = nil) {
         report(.warning, message, at: region, suggestion: nil, hint: hint)
     }
 
@@ -55,18 +58,20 @@ final class DiagnosticLog {
     }
 
     private func report(
-        _ severity: Diagnostic.Severity, _ message: String, at region: SourceRegion,
+        _ severity: Diagnostic.Severity, _ message: String, at region: SourceRegion?,
         suggestion: String?, hint: String?
     ) {
         diagnostics.append(
             Diagnostic(
-                severity: severity, file: file, position: region.start, width: region.width,
-                message: message, suggestion: suggestion, hint: hint,
-                sourceLine: source.line(region.start.line)))
+                severity: severity, file: file,
+                position: region?.start ?? SourcePosition(line: 1, column: 1),
+                width: region?.width ?? 1, message: message, suggestion: suggestion, hint: hint,
+                sourceLine: region.flatMap { source.line($0.start.line) }))
     }
 }
 
-/// Text from the file as a message may show it: in quotes, without control characters, cut when it is long.
+/// Text from the file as a message may show it: in quotes, without control characters, cut when it
+/// is long.
 func quoted(_ text: String) -> String {
     let longest = 80
     var shown = String(printable(text).prefix(longest))
@@ -74,7 +79,8 @@ func quoted(_ text: String) -> String {
     return "\"\(shown)\""
 }
 
-/// Text with every control character replaced, so that a file cannot steer the terminal that shows it.
+/// Text with every control character replaced, so that a file cannot steer the terminal that shows
+/// it.
 func printable(_ text: String) -> String {
     var view = String.UnicodeScalarView()
     for scalar in text.unicodeScalars {

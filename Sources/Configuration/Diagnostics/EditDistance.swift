@@ -1,7 +1,7 @@
 /// The name that `text` was most likely meant to be, or nil when none is near.
 ///
-/// Near means a third of the letters or fewer differ, and at least one is the same; of equally near names the first
-/// in `known` wins.
+/// Near means a third of the letters or fewer differ, or one is the start of the other ("warn"); of
+/// equally near names the first in `known` wins.
 func nearest(to text: String, among known: some Sequence<String>) -> String? {
     let letters = Array(text.lowercased().utf8)
     let longest = 64
@@ -9,16 +9,21 @@ func nearest(to text: String, among known: some Sequence<String>) -> String? {
     var best: (name: String, distance: Int)?
     for name in known where name != text {
         let candidate = Array(name.lowercased().utf8)
-        let limit = min(max(letters.count, candidate.count) / 3, 3)
-        if candidate.count > longest || abs(candidate.count - letters.count) > limit { continue }
-        let distance = editDistance(letters, candidate)
+        if candidate.count > longest { continue }
+        let isStart =
+            min(letters.count, candidate.count) >= 3
+            && (letters.starts(with: candidate) || candidate.starts(with: letters))
+        let difference = abs(candidate.count - letters.count)
+        let limit = isStart ? difference : min(max(letters.count, candidate.count) / 3, 3)
+        if difference > limit { continue }
+        let distance = isStart ? difference : editDistance(letters, candidate)
         if distance <= limit, distance < best?.distance ?? .max { best = (name, distance) }
     }
     return best?.name
 }
 
-/// How many insertions, deletions, replacements and swaps of neighbours turn one text into the other (optimal string
-/// alignment).
+/// How many insertions, deletions, replacements and swaps of neighbours turn one text into the
+/// other (optimal string alignment).
 private func editDistance(_ left: [UInt8], _ right: [UInt8]) -> Int {
     var beforeLast = [Int](repeating: 0, count: right.count + 1)
     var last = Array(0...right.count)

@@ -1,8 +1,10 @@
-/// The lines of a configuration file as diagnostics may quote them: wherever a secret may stand, only its shape shows.
+/// The lines of a configuration file as diagnostics may quote them: wherever a secret may stand,
+/// only its shape shows.
 ///
-/// The file may be broken in any way, so this goes by lines, not by the parsed document, and by what is known to be
-/// harmless, not by what is known to be secret: in `[project.*]`, `[admin]` and `[replay]` a line is shown only when
-/// its key is one that never holds a secret. A misspelt `jwks_headers` stays masked.
+/// The file may be broken in any way, so this goes by lines, not by the parsed document, and by
+/// what is known to be harmless, not by what is known to be secret: in `[project.*]`, `[admin]` and
+/// `[replay]` a line is shown only when its key is one that never holds a secret. A misspelt
+/// `jwks_headers` stays masked.
 struct MaskedSource {
     private var lines: [String] = []
     private var masked: Set<Int> = []
@@ -44,8 +46,8 @@ struct MaskedSource {
     /// Whether letters of a line were replaced. Counted from 1.
     func isMasked(_ number: Int) -> Bool { masked.contains(number) }
 
-    /// The parts of a table header's name; nil for a line that is none, or only looks like one (an element of an
-    /// array).
+    /// The parts of a table header's name; nil for a line that is none, or only looks like one (an
+    /// element of an array).
     private static func header(_ line: Substring) -> [String]? {
         if line.first != "[" { return nil }
         let name = line.drop { $0 == "[" }.prefix { $0 != "]" }

@@ -18,9 +18,6 @@ struct SourceRegion: Hashable {
     var start: SourcePosition
     var end: SourcePosition
 
-    /// The file as a whole, for what is missing rather than wrong.
-    static let startOfFile = SourceRegion(at: SourcePosition(line: 1, column: 1))
-
     init(start: SourcePosition, end: SourcePosition) {
         self.start = start
         self.end = end
@@ -30,7 +27,8 @@ struct SourceRegion: Hashable {
         self.init(start: position, end: position)
     }
 
-    /// How many columns to underline: at least one, and never past the line on which the region starts.
+    /// How many columns to underline: at least one, and never past the line on which the region
+    /// starts.
     var width: Int {
         end.line == start.line ? max(1, end.column - start.column) : 1
     }

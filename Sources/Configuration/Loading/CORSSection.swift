@@ -18,7 +18,7 @@ extension ConfigurationLoader {
             cors.allowCredentials = allows
             if allows, cors.allowOrigins.contains("*") {
                 setting.error(
-                    "= true needs a list of origins, not \"*\"",
+                    "must be false where \"allow_origins\" is \"*\"",
                     hint: "browsers refuse the combination, and it would open cookies to everybody")
             }
         }

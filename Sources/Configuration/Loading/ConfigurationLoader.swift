@@ -1,8 +1,8 @@
 internal import Attestation
 internal import Policy
 
-/// Turns a document into a configuration, section by section. Never stops at a mistake: what is wrong is reported and
-/// stands in with its default, so that the rest can be checked.
+/// Turns a document into a configuration, section by section. Never stops at a mistake: what is
+/// wrong is reported and stands in with its default, so that the rest can be checked.
 struct ConfigurationLoader {
     let log: DiagnosticLog
     let fileName: String
@@ -11,6 +11,8 @@ struct ConfigurationLoader {
     /// What routes refer to by name. A table with mistakes in it has a name all the same.
     var projects = NamedTables(kind: "project")
     var upstreams = NamedTables(kind: "upstream")
+    /// Whether there is a `project` key, be it right or wrong.
+    var hasProjects = false
     /// Per project: its app aliases, in file order.
     var aliases: [[String]] = []
 
@@ -20,8 +22,8 @@ struct ConfigurationLoader {
         self.surroundings = surroundings
     }
 
-    /// Reads the whole document. Nil when it has no usable route table; otherwise worth something only when nothing
-    /// was reported as an error.
+    /// Reads the whole document. Nil when it has no usable route table; otherwise worth something
+    /// only when nothing was reported as an error.
     mutating func load(_ root: TOMLNode) -> Configuration? {
         guard let reader = TableReader(root, label: "", schema: .root, log: log) else {
             return nil
@@ -89,14 +91,15 @@ struct NamedTables {
     }
 }
 
-/// Checks a name that becomes a label in logs and metrics: letters, digits, "_", "-" and "."; at most 64.
+/// Checks a name that becomes a label in logs and metrics: letters, digits, "_", "-" and "."; at
+/// most 64.
 func checkLabel(_ name: String) throws(Misspelling) -> String {
     let isLabel =
         (1...64).contains(name.utf8.count) && (name.utf8.first.map(isLetterOrDigit) ?? false)
         && name.utf8.allSatisfy { isLetterOrDigit($0) || Array("_-.".utf8).contains($0) }
     if isLabel { return name }
     throw Misspelling(
-        "has a name that cannot be a label: \(quoted(name))",
+        "cannot be a label: \(quoted(name))",
         hint: "names have letters, digits, \"_\", \"-\" and \".\", start with a letter or digit, "
             + "and are at most 64 characters long")
 }

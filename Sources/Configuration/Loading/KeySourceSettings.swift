@@ -27,6 +27,11 @@ extension ConfigurationLoader {
 
     private func readKeys(_ text: String) throws(Misspelling) -> ProjectSource.KeySource {
         guard text.contains("://") else { return .file(resolved(text)) }
+        if text.hasPrefix("file://") {
+            throw Misspelling(
+                "must be a path, not a URL: \(quoted(text))",
+                suggestion: String(text.dropFirst("file://".count)))
+        }
         let url = try URLText(text)
         switch url.scheme {
         case "https": return .url(text)
@@ -35,9 +40,6 @@ extension ConfigurationLoader {
             throw Misspelling(
                 "must be https: \(quoted(redacted(text)))",
                 hint: "keys over plain http could be anybody's; only loopback is excepted")
-        case "file":
-            throw Misspelling(
-                "must be a path, not a URL: \(quoted(text))", suggestion: url.rest)
         default:
             throw Misspelling(
                 "must be an https URL or a file: \(quoted(redacted(text)))")
@@ -70,7 +72,8 @@ extension ConfigurationLoader {
         var seen: Set<String> = []
         for node in setting.node.children {
             let header = Setting(
-                label: "\(quoted(node.key)) in \(setting.label)", node: node, log: log,
+                label: "\(quoted(node.key)) in \"jwks_headers\" of \(project.label)", node: node,
+                log: log,
                 isSecret: true)
             checkHeaderName(header, seen: &seen)
             if let value = readSecret(header) { headers.append((node.key, value)) }
@@ -116,19 +119,23 @@ extension ConfigurationLoader {
     private func readSecretFile(_ setting: Setting) -> String? {
         guard let path = setting.string().map(resolved) else { return nil }
         guard let bytes = surroundings.file(path) else {
-            setting.error("names a file that cannot be read: \(quoted(path))")
+            setting.error("names a file that cannot be read")
             return nil
         }
         // Editors and `echo` end files with a line feed that is no part of the secret.
         let isLineEnd = { (byte: UInt8) in byte == 0x0A || byte == 0x0D }
-        let text = String(decoding: bytes.reversed().drop(while: isLineEnd).reversed(), as: UTF8.self)
+        let text = String(
+            decoding: bytes.reversed().drop(while: isLineEnd).reversed(), as: UTF8.self)
         return check(secret: text, setting, "names a file")
     }
 
     private func readSecretVariable(_ setting: Setting) -> String? {
         guard let name = setting.string() else { return nil }
+        // Somebody may have put the secret itself here; only what is surely a name is quoted.
+        let isName = name.utf8.allSatisfy { isUpperCaseLetter($0) || isDigit($0) || $0 == 0x5F }
         guard let text = surroundings.environment(name) else {
-            setting.error("names an environment variable that is not set: \(quoted(name))")
+            let quote = isName ? ": \(quoted(name))" : ""
+            setting.error("names an environment variable that is not set\(quote)")
             return nil
         }
         return check(secret: text, setting, "names a variable")

@@ -5,7 +5,7 @@ extension ConfigurationLoader {
     func readListeners(_ root: TableReader) -> [Located<Listener>] {
         if root.setting("listener") == nil {
             log.missing(
-                "there is no [[listener]]", at: .startOfFile,
+                "there is no [[listener]]", at: nil,
                 hint: "add [[listener]] with listen = \"127.0.0.1:8080\"")
         }
         let tables = root.tables("listener", schema: .listener)
@@ -30,12 +30,14 @@ extension ConfigurationLoader {
 
     private func refuseLaterValues(_ table: TableReader) {
         if let setting = table.setting("proxy_protocol"), setting.boolean() == true {
-            setting.error("= true is not supported yet")
+            log.error(
+                "proxy_protocol = true in [[listener]] is not supported yet", at: setting.region)
         }
         for element in table.setting("protocols")?.elements("strings") ?? [] {
             guard let name = element.string(), name != "http/1.1" else { continue }
             if name == "h2" {
-                element.error("is not supported yet: \"h2\"", hint: "this version serves \"http/1.1\"")
+                element.error(
+                    "is not supported yet: \"h2\"", hint: "this version serves \"http/1.1\"")
             } else {
                 element.error("is no protocol: \(quoted(name))", hint: "write [\"http/1.1\"]")
             }
@@ -83,7 +85,8 @@ extension ConfigurationLoader {
         return limits
     }
 
-    /// Two sockets on one address are a mistake, and the admin API on a public one is a dangerous one (pitfall O7).
+    /// Two sockets on one address are a mistake, and the admin API on a public one is a dangerous
+    /// one (pitfall O7).
     func checkAddresses(_ listeners: [Located<Listener>], admin: Located<Admin>?) {
         var seen: [Located<Listener>] = []
         for listener in listeners {
@@ -97,7 +100,9 @@ extension ConfigurationLoader {
             seen.append(listener)
         }
         guard let admin else { return }
-        if let shared = seen.first(where: { AddressText.overlap($0.value.listen, admin.value.listen) }) {
+        if let shared = seen.first(where: {
+            AddressText.overlap($0.value.listen, admin.value.listen)
+        }) {
             log.error(
                 "\"listen\" in [admin] is the address of the [[listener]] on line "
                     + "\(shared.region.start.line)",

@@ -50,7 +50,8 @@ extension ConfigurationLoader {
         return Located(value: Admin(listen: address, tokenFile: tokenPath), region: listen.region)
     }
 
-    /// A file that must be there when the proxy runs need not be there where the configuration is checked.
+    /// A file that must be there when the proxy runs need not be there where the configuration is
+    /// checked.
     func warnIfUnreadable(_ path: String, _ setting: Setting) {
         if surroundings.file(path) == nil {
             setting.warning("names a file that cannot be read here: \(quoted(path))")

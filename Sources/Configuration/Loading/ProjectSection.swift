@@ -4,6 +4,7 @@ internal import Policy
 /// `[project.NAME]`: whose tokens are served.
 extension ConfigurationLoader {
     mutating func readProjects(_ root: TableReader) -> [ProjectSource] {
+        hasProjects = root.setting("project") != nil
         var sources: [ProjectSource] = []
         var issuers: [String: (name: String, line: Int)] = [:]
         for (name, table) in root.namedTables("project", schema: .project) {
@@ -70,7 +71,8 @@ extension ConfigurationLoader {
         return leeway.components.seconds
     }
 
-    private func readApps(_ project: TableReader, number: String?) -> [(alias: String, id: String)] {
+    private func readApps(_ project: TableReader, number: String?) -> [(alias: String, id: String)]
+    {
         guard let setting = project.setting("apps") else { return [] }
         guard setting.node.kind == .table else {
             setting.wrongType(
@@ -164,7 +166,8 @@ private func checkAppID(_ text: String) throws(Misspelling) -> String {
     return text
 }
 
-private let appIDHint = "app ids of the Firebase console look like \"1:123456789012:ios:0a1b2c3d4e5f\""
+private let appIDHint =
+    "app ids of the Firebase console look like \"1:123456789012:ios:0a1b2c3d4e5f\""
 
 private func checkUserAgent(_ text: String) throws(Misspelling) -> String {
     if text.allSatisfy({ $0 == "*" }) {

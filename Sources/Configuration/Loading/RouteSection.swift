@@ -6,7 +6,7 @@ extension ConfigurationLoader {
     func readRoutes(_ root: TableReader) -> RouteTable? {
         if root.setting("route") == nil {
             log.missing(
-                "there is no [[route]]", at: .startOfFile,
+                "there is no [[route]]", at: nil,
                 hint: "a request without a route is answered 404; add [[route]] with path = \"/*\"")
         }
         var names: [String: Int] = [:]
@@ -16,7 +16,7 @@ extension ConfigurationLoader {
                 "name", hint: "the label of the route in logs and metrics; unique")
             if let name, let text = name.string(checkLabel) {
                 if let line = names[text] {
-                    name.error("is the name of the route on line \(line): \(quoted(text))")
+                    name.error("is already the name of the route on line \(line): \(quoted(text))")
                 } else {
                     names[text] = name.region.start.line
                 }
@@ -28,7 +28,8 @@ extension ConfigurationLoader {
         return table(of: routes)
     }
 
-    /// How many pairs of host and method all routes may have: what the table's size is proportional to.
+    /// How many pairs of host and method all routes may have: what the table's size is proportional
+    /// to.
     private static let mostPairs = 200_000
 
     private func table(of routes: [Located<Route>]) -> RouteTable? {
@@ -38,14 +39,16 @@ extension ConfigurationLoader {
         if pairs > Self.mostPairs {
             log.error(
                 "the routes have \(pairs) pairs of host and method, more than \(Self.mostPairs)",
-                at: routes.last?.region ?? .startOfFile)
+                at: routes.last?.region)
             return nil
         }
         do {
             return try RouteTable(routes.map(\.value))
         } catch {
             for (first, second) in error.pairs {
-                guard routes.indices.contains(first), routes.indices.contains(second) else { continue }
+                guard routes.indices.contains(first), routes.indices.contains(second) else {
+                    continue
+                }
                 let other = routes[first]
                 log.error(
                     "route \(quoted(routes[second].value.name)) serves the same requests as route "
@@ -88,7 +91,7 @@ extension ConfigurationLoader {
         readShare(table, mode: mode, into: &route)
         guard let mode else { return }
         route.mode = mode
-        if mode != .off, projects.names.isEmpty {
+        if mode != .off, !hasProjects {
             log.missing(
                 "app_check = \"\(mode.rawValue)\" needs a [project.NAME] whose tokens are accepted",
                 at: setting?.region ?? table.region,

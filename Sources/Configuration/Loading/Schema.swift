@@ -1,4 +1,5 @@
-/// Which keys each table may have. The one list that unknown keys, suggestions and the example file are held against.
+/// Which keys each table may have. The one list that unknown keys, suggestions and the example file
+/// are held against.
 struct Schema {
     /// Keys that this version understands.
     let keys: [String]

@@ -1,4 +1,5 @@
-/// One value with the name that messages give it. Each reading method answers nil after it has reported what is wrong.
+/// One value with the name that messages give it. Each reading method answers nil after it has
+/// reported what is wrong.
 struct Setting {
     /// `"workers" in [server]`.
     let label: String
@@ -90,7 +91,8 @@ struct Setting {
             return nil
         }
         if range.contains(duration) { return duration }
-        let limits = "from \(DurationText.format(range.lowerBound)) to "
+        let limits =
+            "from \(DurationText.format(range.lowerBound)) to "
             + DurationText.format(range.upperBound)
         error("must be \(limits), not \(quoted(text))")
         return nil
@@ -112,7 +114,8 @@ struct Setting {
             return nil
         }
         if range.contains(size) { return size }
-        let limits = "from \(SizeText.format(range.lowerBound)) to "
+        let limits =
+            "from \(SizeText.format(range.lowerBound)) to "
             + SizeText.format(range.upperBound)
         error("must be \(limits), not \(quoted(text))")
         return nil

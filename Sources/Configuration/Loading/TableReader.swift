@@ -7,6 +7,9 @@ struct TableReader {
     let log: DiagnosticLog
 
     private let entries: [String: TOMLNode]
+    /// Keys that unknown ones were probably meant to be: complaining that they are missing says
+    /// nothing new.
+    private let misspelt: Set<String>
 
     /// Reports every key that `schema` does not have. Nil, and an error, when `node` is no table.
     init?(_ node: TOMLNode, label: String, schema: Schema, log: DiagnosticLog) {
@@ -18,8 +21,10 @@ struct TableReader {
         self.label = label
         self.log = log
         // An inline table's own text may be long; its key says which one is meant.
-        region = node.key.isEmpty ? node.region : node.keyRegion
+        let isInline = !node.key.isEmpty && node.keyRegion.start < node.region.start
+        region = isInline ? node.keyRegion : node.region
         var entries: [String: TOMLNode] = [:]
+        var misspelt: Set<String> = []
         for child in node.children {
             if log.isPartial, child.key.hasPrefix(SyntaxRecovery.skippedTable) {
                 continue
@@ -32,6 +37,7 @@ struct TableReader {
             } else {
                 let known = schema.keys + schema.later
                 let suggestion = log.suggestion(for: child.key, among: known)
+                if let suggestion { misspelt.insert(suggestion) }
                 log.error(
                     "unknown key \(quoted(child.key))\(Self.place(label))", at: child.keyRegion,
                     suggestion: suggestion,
@@ -39,6 +45,7 @@ struct TableReader {
             }
         }
         self.entries = entries
+        self.misspelt = misspelt
     }
 
     /// A key's value, or nil when the table does not have it.
@@ -49,14 +56,16 @@ struct TableReader {
     /// A key's value; an error when the table does not have it.
     func required(_ key: String, hint: String? = nil) -> Setting? {
         if let setting = setting(key) { return setting }
+        if misspelt.contains(key) { return nil }
         log.missing("\(label) needs \"\(key)\"", at: region, hint: hint)
         return nil
     }
 
-    /// A table within this one, or nil when there is none. Its label says where it lies unless one is given.
+    /// A table within this one, or nil when there is none. Its label says where it lies unless one
+    /// is given.
     func table(_ key: String, schema: Schema, label name: String? = nil) -> TableReader? {
         entries[key].flatMap {
-            let label = name ?? "\"\(key)\"\(Self.place(label))"
+            let label = name ?? "\"\(key)\" of \(label)"
             return TableReader($0, label: label, schema: schema, log: log)
         }
     }
@@ -88,13 +97,15 @@ struct TableReader {
                 hint: "write [\(key).NAME]")
             return []
         }
+        if let stray = node.children.first(where: { $0.kind != .table }) {
+            log.error(
+                "\(quoted(stray.key)) in [\(key)] belongs into a table with a name",
+                at: stray.keyRegion, hint: "write [\(key).NAME]")
+        }
+        let isUnnamed = node.children.contains { $0.kind != .table }
         return node.children.compactMap { child in
-            if child.kind != .table {
-                log.error(
-                    "\(quoted(child.key)) in [\(key)] must be a table, not \(child.kind.phrase)",
-                    at: child.keyRegion, hint: "give it a name: [\(key).NAME]")
-                return nil
-            }
+            // The inner tables of a table without a name are no tables with one.
+            if child.kind != .table || isUnnamed && schema.keys.contains(child.key) { return nil }
             let label = "[\(key).\(printable(child.key))]"
             return (
                 Setting(label: label, node: child, log: log),

@@ -22,7 +22,8 @@ extension ConfigurationLoader {
                 upstream.balance = choice
             }
         }
-        if let setting = table.setting("protocol"), let name = setting.string(), name != "http/1.1" {
+        if let setting = table.setting("protocol"), let name = setting.string(), name != "http/1.1"
+        {
             if name == "h2" || name == "h2c" {
                 setting.error("is not supported yet: \(quoted(name))")
             } else {

@@ -1,7 +1,8 @@
 public import Attestation
 public import Policy
 
-/// A checked configuration. Nothing in it can be wrong any more; it is immutable and shared by all event loops.
+/// A checked configuration. Nothing in it can be wrong any more; it is immutable and shared by all
+/// event loops.
 public struct Configuration: Sendable {
     public var server = Server()
     public var log = Log()
@@ -139,7 +140,9 @@ public struct ProjectSource: Sendable, Equatable {
     public static func == (left: ProjectSource, right: ProjectSource) -> Bool {
         left.project == right.project && left.keys == right.keys && left.keysCA == right.keysCA
             && left.egressProxy == right.egressProxy && left.fingerprints == right.fingerprints
-            && left.keysHeaders.elementsEqual(right.keysHeaders) { $0.name == $1.name && $0.value == $1.value }
+            && left.keysHeaders.elementsEqual(right.keysHeaders) {
+                $0.name == $1.name && $0.value == $1.value
+            }
     }
 }
 

@@ -1,10 +1,11 @@
-/// Parses a document, and where it is no TOML leaves out the broken line and goes on, so that the mistakes behind the
-/// first one are found too.
+/// Parses a document, and where it is no TOML leaves out the broken line and goes on, so that the
+/// mistakes behind the first one are found too.
 enum SyntaxRecovery {
     /// Stands in for a table whose header cannot be used; what is in it is not read.
     static let skippedTable = "\u{0}skipped line "
 
-    /// Reports every syntax error that is surely one of its own. Nil when the rest could not be read either.
+    /// Reports every syntax error that is surely one of its own. Nil when the rest could not be
+    /// read either.
     static func parse(_ bytes: [UInt8], log: DiagnosticLog) -> TOMLDocument? {
         var lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
         var bytes = bytes
@@ -15,8 +16,8 @@ enum SyntaxRecovery {
                 return try TOMLDocument(parsing: bytes)
             } catch {
                 let line = error.position.line
-                // Right behind a line that was left out, the error is likely to be that line's: an array or a
-                // string that started there and has no end now.
+                // Right behind a line that was left out, the error is likely to be that line's: an
+                // array or a string that started there and has no end now.
                 if line <= lastLine || !separates(lines, lastLine, line) { return nil }
                 let text = lines.indices.contains(line - 1) ? lines[line - 1] : []
                 report(error, line: String(decoding: text, as: UTF8.self), log: log)
@@ -41,43 +42,51 @@ enum SyntaxRecovery {
     }
 
     /// Nothing; in place of a header one that keeps the lines below apart from the table above.
-    private static func replacement(for line: ArraySlice<UInt8>, line number: Int) -> ArraySlice<UInt8> {
+    private static func replacement(for line: ArraySlice<UInt8>, line number: Int) -> ArraySlice<
+        UInt8
+    > {
         let isHeader = line.first { $0 > 0x20 } == UInt8(ascii: "[")
         return isHeader ? Array("[\"\\u0000skipped line \(number)\"]".utf8)[...] : []
     }
 
     private static func report(_ error: TOMLSyntaxError, line: String, log: DiagnosticLog) {
-        let position = error.position
-        var (message, hint) = described(error.message)
-        if log.isMasked(line: position.line) {
-            message = "syntax error"
-            hint = nil
-        } else if hint == nil {
-            hint = quotesHint(line)
-        }
-        log.error(message, at: SourceRegion(at: position), hint: hint)
+        let isMasked = log.isMasked(line: error.position.line)
+        let (message, hint) = described(error.message, isMasked: isMasked)
+        log.error(
+            message, at: SourceRegion(at: error.position),
+            hint: hint ?? (isMasked ? nil : quotesHint(line)))
     }
 
-    /// The parser's words in ours.
-    private static func described(_ message: String) -> (message: String, hint: String?) {
+    /// The parser's words in ours. Of a line that may hold a secret the parser must not quote
+    /// anything.
+    private static func described(
+        _ message: String, isMasked: Bool
+    ) -> (message: String, hint: String?) {
         let prefix = "Error while parsing "
-        if let name = message.firstMatch(of: /cannot redefine existing .*?'(.*)'/)?.1 {
-            let isTable = message.contains("header")
-            return (
-                "\(isTable ? "table" : "key") \(quoted(String(name))) is there twice",
-                isTable ? nil : "the second one would replace the first"
-            )
-        }
         guard message.hasPrefix(prefix), let colon = message.firstRange(of: ": ") else {
             return (message.prefix(1).lowercased() + printable(String(message.dropFirst())), nil)
         }
         let place = message[..<colon.lowerBound].dropFirst(prefix.count)
-        return ("syntax error in \(place): \(printable(String(message[colon.upperBound...])))", nil)
+        if message.contains("nested value depth") {
+            return ("arrays and tables are nested too deeply", nil)
+        }
+        if isMasked { return ("syntax error in \(place)", nil) }
+        if let name = message.firstMatch(of: /cannot redefine existing .*?'(.*)'/)?.1 {
+            let kind = message.contains("header") ? "table" : "key"
+            return ("\(kind) \(quoted(String(name))) is there twice", nil)
+        }
+        if message.contains("unescaped control characters") {
+            return ("the string has no closing quote on this line", nil)
+        }
+        let detail = printable(String(message[colon.upperBound...]))
+        let hint = "an array needs a comma between its elements and a \"]\" at its end"
+        return ("syntax error in \(place): \(detail)", place == "array" ? hint : nil)
     }
 
     /// The commonest slip: a word or a duration without its quotes.
     private static func quotesHint(_ line: String) -> String? {
-        guard let match = line.wholeMatch(of: /[^=#"]*=\s*([^\s"'\[{#,][^\s"'\[{#,]*)\s*(#.*)?/) else {
+        guard let match = line.wholeMatch(of: /[^=#"]*=\s*([^\s"'\[{#,][^\s"'\[{#,]*)\s*(#.*)?/)
+        else {
             return nil
         }
         let isWord = match.1.contains { $0.isLetter || $0 == "%" || $0 == ":" || $0 == "/" }

@@ -22,7 +22,8 @@ final class TOMLDocument {
     /// The root table.
     var root: TOMLNode { TOMLNode(document: self, index: 0) }
 
-    /// The node at an index; an empty table where there is none, which no node of this module points to.
+    /// The node at an index; an empty table where there is none, which no node of this module
+    /// points to.
     func node(at index: Int) -> ctoml_node {
         var node = ctoml_node()
         _ = ctoml_node_at(handle, index, &node)

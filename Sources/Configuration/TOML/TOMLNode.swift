@@ -60,7 +60,8 @@ struct TOMLNode {
 
 extension String {
     fileprivate init(_ text: ctoml_text, keptAliveBy document: TOMLDocument) {
-        // Safe: the bytes belong to the document, which outlives this call, and they are copied here.
+        // Safe: the bytes belong to the document, which outlives this call, and they are copied
+        // here.
         self = withExtendedLifetime(document) {
             let bytes = UnsafeRawBufferPointer(start: text.bytes, count: text.count)
             return String(decoding: bytes, as: UTF8.self)

@@ -2,9 +2,11 @@ internal import Policy
 
 /// Socket addresses as the configuration spells them: `host:port`, `[v6]:port`, `unix:/path`.
 enum AddressText {
-    /// Reads an address to listen on: an IP literal (port 0 lets the system choose), or a Unix socket.
+    /// Reads an address to listen on: an IP literal (port 0 lets the system choose), or a Unix
+    /// socket.
     static func listen(_ text: String) throws(Misspelling) -> ListenAddress {
-        let example = "write an address such as \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/path\""
+        let example =
+            "write an address such as \"127.0.0.1:8080\", \"[::1]:8080\" or \"unix:/path\""
         if let path = try unixPath(text) { return .unix(path: path) }
         let (host, port) = try hostAndPort(text, example: example, lowestPort: 0)
         if isLiteral(host) { return .tcp(host: host, port: port) }
@@ -21,7 +23,8 @@ enum AddressText {
 
     /// Reads an address to connect to: an IP literal or a name, or a Unix socket.
     static func connect(_ text: String) throws(Misspelling) -> ListenAddress {
-        let example = "write an address such as \"127.0.0.1:9000\", \"api.internal:80\" or \"unix:/path\""
+        let example =
+            "write an address such as \"127.0.0.1:9000\", \"api.internal:80\" or \"unix:/path\""
         if let path = try unixPath(text) { return .unix(path: path) }
         if let scheme = text.firstRange(of: "://") {
             throw Misspelling(
@@ -55,8 +58,8 @@ enum AddressText {
         return address == [UInt8](repeating: 0, count: 15) + [1]
     }
 
-    /// Whether two sockets cannot both listen, or one would answer for the other: the same address, or the same port
-    /// where one takes every address of the machine.
+    /// Whether two sockets cannot both listen, or one would answer for the other: the same address,
+    /// or the same port where one takes every address of the machine.
     static func overlap(_ left: ListenAddress, _ right: ListenAddress) -> Bool {
         if case .tcp(_, 0) = left { return false }
         if left == right { return true }

@@ -4,7 +4,8 @@ enum DurationText {
         ("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
     ]
 
-    /// Reads "250ms", "30s", "10m", "24h", "7d"; nil for anything else, also for more than nine digits.
+    /// Reads "250ms", "30s", "10m", "24h", "7d"; nil for anything else, also for more than nine
+    /// digits.
     static func parse(_ text: String) -> Duration? {
         guard let (number, suffix) = numberAndUnit(text),
             let unit = units.first(where: { $0.suffix == suffix })
@@ -24,7 +25,8 @@ enum DurationText {
     }
 }
 
-/// Splits "64KiB" into 64 and "KiB". At most nine digits, so that no unit makes the number overflow.
+/// Splits "64KiB" into 64 and "KiB". At most nine digits, so that no unit makes the number
+/// overflow.
 func numberAndUnit(_ text: String) -> (number: UInt32, unit: Substring)? {
     let digits = text.prefix { ("0"..."9").contains($0) }
     guard (1...9).contains(digits.utf8.count), let number = UInt32(digits) else { return nil }

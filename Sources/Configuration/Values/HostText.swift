@@ -1,6 +1,7 @@
 /// Host names, and the patterns of them that routes are chosen by.
 enum HostText {
-    /// Whether a text is a host name: labels of letters, digits, hyphens and underscores, 253 bytes at most.
+    /// Whether a text is a host name: labels of letters, digits, hyphens and underscores, 253 bytes
+    /// at most.
     static func isName(_ text: some StringProtocol) -> Bool {
         if text.utf8.count > 253 { return false }
         return text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
@@ -9,7 +10,8 @@ enum HostText {
         }
     }
 
-    /// Checks one of a route's `hosts`: a lower-case name, `*.name`, or an IP literal; never a port.
+    /// Checks one of a route's `hosts`: a lower-case name, `*.name`, or an IP literal; never a
+    /// port.
     static func pattern(_ text: String) throws(Misspelling) -> String {
         let lower = text.lowercased()
         if lower == "*" {

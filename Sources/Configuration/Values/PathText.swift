@@ -1,7 +1,7 @@
 /// The paths that routes are chosen by.
 enum PathText {
-    /// Checks a route's `path`: exact, or a prefix that ends in "/*", in the one form that request paths are brought
-    /// into before they are compared. Any other form would never match.
+    /// Checks a route's `path`: exact, or a prefix that ends in "/*", in the one form that request
+    /// paths are brought into before they are compared. Any other form would never match.
     static func pattern(_ text: String) throws(Misspelling) -> String {
         if !text.hasPrefix("/") {
             throw Misspelling(
@@ -52,7 +52,8 @@ enum PathText {
         }
     }
 
-    /// An escape stays in normal form only when it is upper case and stands for a byte that must be escaped.
+    /// An escape stays in normal form only when it is upper case and stands for a byte that must be
+    /// escaped.
     private static func checkEscape(
         _ digits: ArraySlice<UInt8>, in text: String
     ) throws(Misspelling) {
@@ -64,8 +65,7 @@ enum PathText {
         if isUnreserved(byte) {
             throw Misspelling(
                 "must not escape what needs no escape: \(quoted(text))",
-                suggestion: text.replacing(
-                    "%" + spelling, with: String(decoding: [byte], as: UTF8.self)))
+                suggestion: normalised(text))
         }
         if byte == 0x2F || byte == 0x5C || byte < 0x20 || byte == 0x7F {
             throw Misspelling(
@@ -75,7 +75,17 @@ enum PathText {
         if spelling != spelling.uppercased() {
             throw Misspelling(
                 "must have escapes in upper case: \(quoted(text))",
-                suggestion: text.replacing("%" + spelling, with: "%" + spelling.uppercased()))
+                suggestion: normalised(text))
+        }
+    }
+
+    /// The path with each escape in normal form (RFC 3986, section 6.2.2).
+    private static func normalised(_ text: String) -> String {
+        text.replacing(/%([0-9A-Fa-f]{2})/) { match in
+            guard let byte = UInt8(match.1, radix: 16), isUnreserved(byte) else {
+                return match.0.uppercased()
+            }
+            return String(decoding: [byte], as: UTF8.self)
         }
     }
 
