@@ -24,6 +24,8 @@ static inline long COpenSSL_SSL_CTX_set_min_proto_version(SSL_CTX *context, int 
 static inline long COpenSSL_SSL_CTX_set_mode(SSL_CTX *context, long mode) {
     return SSL_CTX_set_mode(context, mode);
 }
+static const uint64_t COpenSSL_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
+static const unsigned long COpenSSL_ERR_SYSTEM_FLAG = ERR_SYSTEM_FLAG;
 
 // OpenSSL 3 deprecates these three for the EVP interface, whose context costs more than hashing a
 // short input does. The pragma keeps the deprecation out of Swift, where warnings are errors.

@@ -17,15 +17,16 @@ public struct KeySetStatus: Sendable {
     public var project: String
     /// Tokens of this project can be verified now.
     public var isUsable: Bool
-    /// Seconds since the keys in use were fetched, or since the file that holds them was last found unchanged; nil
-    /// when there never were any.
+    /// Seconds since the keys in use were fetched, or since the file that holds them was last
+    /// found unchanged; nil when there never were any.
     public var ageSeconds: Double?
     /// Keys in use.
     public var keyCount: Int
-    /// Entries of the key set in use that were skipped: unknown type, too short, repeated id (pitfall K5).
+    /// Entries of the key set in use that were skipped: unknown type, too short, repeated id
+    /// (pitfall K5).
     public var skippedCount: Int
-    /// Attempts since the start, by result, in the order of `KeyRefreshResult`; results that never happened are
-    /// there with 0.
+    /// Attempts since the start, by result, in the order of `KeyRefreshResult`; results that
+    /// never happened are there with 0.
     public var refreshes: [(result: KeyRefreshResult, count: UInt64)]
     /// Why the latest attempt failed: what, where, and what to do. nil after a success.
     public var lastError: String?

@@ -1,0 +1,47 @@
+internal import Reactor
+internal import Synchronization
+
+/// One look-up by the system's resolver, on a thread of its own, that nobody has to wait for:
+/// getaddrinfo(3) cannot be stopped, and a name server that is silent costs it half a minute.
+///
+/// Safe to be Sendable: the outcome is behind a lock, and the waiter is only touched on its loop.
+final class NameLookup: @unchecked Sendable {
+    struct Failure: Error {
+        let reason: String
+    }
+
+    typealias Outcome = Result<[SocketAddress], Failure>
+
+    private let loop: EventLoop
+    private let waiter: Waiter
+    private let outcome = Mutex<Outcome?>(nil)
+
+    /// Starts a look-up, which wakes `waiter` when it has ended.
+    init(_ host: String, port: UInt16, loop: EventLoop, waiter: Waiter) {
+        self.loop = loop
+        self.waiter = waiter
+        let isStarted = Thread.start(named: "resolver") {
+            do throws(ResolutionError) {
+                self.end(.success(try NameResolver.resolveBlocking(host, port: port)))
+            } catch {
+                self.end(.failure(Failure(reason: error.reason)))
+            }
+        }
+        if !isStarted {
+            outcome.withLock { $0 = .failure(Failure(reason: "no thread could be started")) }
+        }
+    }
+
+    /// How it ended; nil while it is under way.
+    var result: Outcome? {
+        outcome.withLock { $0 }
+    }
+
+    private func end(_ result: Outcome) {
+        outcome.withLock { $0 = result }
+        Task(executorPreference: loop) {
+            self.loop.preconditionIsolated()
+            self.waiter.wake()
+        }
+    }
+}

@@ -1,0 +1,36 @@
+internal import Glibc
+
+/// What tells one version of a file from another, as fstat(2) has it.
+public struct FileStatus: Sendable, Equatable {
+    public let isRegularFile: Bool
+    /// Bytes.
+    public let size: Int64
+    /// Of the file system and, in it, of the file: a renamed-over path has another file.
+    public let device: UInt64
+    public let inode: UInt64
+    /// Last change of the content, nanoseconds since 1970.
+    public let modifiedNanoseconds: Int64
+
+    init(_ status: stat) {
+        isRegularFile = status.st_mode & S_IFMT == S_IFREG
+        size = Int64(status.st_size)
+        device = UInt64(status.st_dev)
+        inode = UInt64(status.st_ino)
+        modifiedNanoseconds =
+            Int64(status.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(status.st_mtim.tv_nsec)
+    }
+}
+
+extension Syscalls {
+    /// fstat(2).
+    public static func status(of descriptor: Int32) throws(Errno) -> FileStatus {
+        var status = stat()
+        _ = try checked { fstat(descriptor, &status) }
+        return FileStatus(status)
+    }
+
+    /// rename(2): replaces `target` in one step.
+    public static func rename(_ path: String, to target: String) throws(Errno) {
+        _ = try checked { Glibc.rename(path, target) }
+    }
+}

@@ -1,0 +1,85 @@
+internal import COpenSSL
+internal import Reactor
+
+/// What all TLS connections of one kind have in common: versions, certificates, whom to believe.
+///
+/// TLS 1.2 is the oldest version, and nobody may renegotiate.
+///
+/// Safe to be Sendable: it is never changed after `init`, and OpenSSL counts its references
+/// atomically.
+public final class TLSContext: @unchecked Sendable {
+    let pointer: OpaquePointer
+    let trustOrigin: String
+
+    /// A context for connections that we open: the peer's certificate has to be for its host and
+    /// signed by somebody in `trust`.
+    ///
+    /// - Throws: `configuration`, naming the file that is missing or damaged. Reads files: make
+    ///   it off the request path.
+    public static func client(trust: TLSTrust) throws(TLSError) -> TLSContext {
+        let context = try TLSContext(method: TLS_client_method(), trustOrigin: trust.origin)
+        SSL_CTX_set_verify(context.pointer, SSL_VERIFY_PEER, PeerVerification.callback)
+        switch trust {
+        case .certificates(let path):
+            try context.trust(file: path)
+        case .system:
+            if SSL_CTX_set_default_verify_dir(context.pointer) != 1 { throw outOfMemory() }
+            // OpenSSL would ignore a file that it cannot read and later blame the peer's
+            // certificate.
+            if let path = TLSTrust.fileOfEnvironment {
+                try context.trust(file: path)
+            } else if SSL_CTX_set_default_verify_file(context.pointer) != 1 {
+                throw outOfMemory()
+            }
+        }
+        return context
+    }
+
+    /// A context for connections that we accept.
+    ///
+    /// - Parameter certificate: PEM file with our certificate and, behind it, the ones that lead
+    ///   to the root.
+    /// - Parameter key: PEM file with its private key.
+    /// - Throws: `configuration`, naming the file that is wrong.
+    public static func server(certificate: String, key: String) throws(TLSError) -> TLSContext {
+        let context = try TLSContext(method: TLS_server_method(), trustOrigin: "")
+        ErrorQueue.clear()
+        if SSL_CTX_use_certificate_chain_file(context.pointer, certificate) != 1 {
+            throw TLSError(
+                .configuration, "cannot use certificate \(certificate): \(ErrorQueue.drain())")
+        }
+        if SSL_CTX_use_PrivateKey_file(context.pointer, key, SSL_FILETYPE_PEM) != 1 {
+            throw TLSError(.configuration, "cannot use key \(key): \(ErrorQueue.drain())")
+        }
+        return context
+    }
+
+    private init(method: OpaquePointer?, trustOrigin: String) throws(TLSError) {
+        ErrorQueue.clear()
+        guard let pointer = SSL_CTX_new(method) else { throw Self.outOfMemory() }
+        self.pointer = pointer
+        self.trustOrigin = trustOrigin
+        _ = COpenSSL_SSL_CTX_set_min_proto_version(pointer, TLS1_2_VERSION)
+        _ = SSL_CTX_set_options(pointer, COpenSSL_SSL_OP_NO_RENEGOTIATION)
+        // Records are buffered by the stream; an idle connection keeps none of OpenSSL's own.
+        _ = COpenSSL_SSL_CTX_set_mode(pointer, Int(SSL_MODE_RELEASE_BUFFERS))
+    }
+
+    deinit {
+        SSL_CTX_free(pointer)
+    }
+
+    private func trust(file path: String) throws(TLSError) {
+        let store = SSL_CTX_get_cert_store(pointer)
+        for certificate in try Certificate.read(file: path) {
+            if X509_STORE_add_cert(store, certificate.pointer) != 1 {
+                throw TLSError(
+                    .configuration, "cannot use a certificate in \(path): \(ErrorQueue.drain())")
+            }
+        }
+    }
+
+    private static func outOfMemory() -> TLSError {
+        TLSError(.configuration, "OpenSSL gave no context: \(ErrorQueue.drain())")
+    }
+}
