@@ -1,3 +1,5 @@
+internal import HTTP
+
 /// Writes times as RFC 3339 UTC with milliseconds, "2026-11-30T06:13:47.123Z".
 ///
 /// A busy loop writes many lines in one second: everything up to the second is kept between them.
@@ -20,7 +22,7 @@ struct Timestamp {
     private mutating func render(second: Int64) {
         self.second = second
         let (days, time) = second.quotientAndRemainder(dividingBy: 86_400)
-        let (year, month, day) = Self.date(daysSince1970: days)
+        let (year, month, day) = HTTPDate.date(daysSince1970: days)
         put(year, at: 0, digits: 4)
         text[4] = UInt8(ascii: "-")
         put(month, at: 5, digits: 2)
@@ -40,19 +42,5 @@ struct Timestamp {
             text[position] = UInt8(ascii: "0") + UInt8(rest % 10)
             rest /= 10
         }
-    }
-
-    /// The Gregorian date, counted in years that start on March 1: a leap day is then a year's last
-    /// day, and the months before it have lengths that one linear formula gives.
-    private static func date(daysSince1970 days: Int64) -> (year: Int64, month: Int64, day: Int64) {
-        let shifted = days + 719_468
-        let (era, dayOfEra) = shifted.quotientAndRemainder(dividingBy: 146_097)
-        let yearOfEra =
-            (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
-        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
-        let marchMonth = (5 * dayOfYear + 2) / 153
-        let day = dayOfYear - (153 * marchMonth + 2) / 5 + 1
-        let month = marchMonth < 10 ? marchMonth + 3 : marchMonth - 9
-        return (yearOfEra + era * 400 + (month <= 2 ? 1 : 0), month, day)
     }
 }
