@@ -12,3 +12,12 @@ func hexadecimalDigit(_ byte: UInt8) -> UInt8? {
 func lowercased(_ byte: UInt8) -> UInt8 {
     byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
 }
+
+/// Whether two runs of bytes are the same. For public bytes: the time that it takes tells where
+/// they differ.
+@inline(__always)
+func isEqual(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
+    guard left.count == right.count else { return false }
+    for index in left.indices where left[index] != right[index] { return false }
+    return true
+}

@@ -1,4 +1,5 @@
-/// A generator whose numbers depend on its seed alone (SplitMix64), so that a failure can be repeated.
+/// A generator whose numbers depend on its seed alone (SplitMix64), so that a failure can be
+/// repeated.
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

@@ -52,20 +52,3 @@ public enum StickyKey: Sendable, Equatable {
     case field(String)
     case app
 }
-
-/// `cors` of a route.
-public struct CORS: Sendable, Equatable {
-    /// Exact origins, or "*".
-    public var allowOrigins: [String]
-    public var allowCredentials = false
-    /// Answer preflights here instead of forwarding them.
-    public var answerPreflights = false
-    public var allowMethods: [String] = []
-    public var allowHeaders: [String] = []
-    /// Seconds that a browser may cache an answered preflight.
-    public var maxAge = 600
-
-    public init(allowOrigins: [String]) {
-        self.allowOrigins = allowOrigins
-    }
-}

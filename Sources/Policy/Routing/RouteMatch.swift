@@ -7,8 +7,8 @@ public struct RouteMatch: Sendable, Equatable {
         /// The method is unknown, and this is the strictest route that any method of this host and
         /// path gets (pitfall P8).
         case unknownMethod = "unknown_method"
-        /// The path differs from the route's in letter case, slashes or path parameters only, and the
-        /// route is stricter than the one that the path as written would get (pitfall P2).
+        /// The path differs from the route's in letter case, slashes or path parameters only, and
+        /// the route is stricter than the one that the path as written would get (pitfall P2).
         case lookAlike = "look_alike"
     }
 

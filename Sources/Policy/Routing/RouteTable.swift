@@ -1,17 +1,22 @@
 /// Which route serves a request: the most specific one, never the first written.
 ///
-/// In this order: exact host, wildcard host (the longer one first), no host; then exact path, prefix
-/// (the longer one first); then with methods before without. A route that does not name the request's
-/// method is passed over, and the search goes on with less specific ones. "/v1/*" covers "/v1" too.
+/// In this order: exact host, wildcard host (the longer one first), no host; then exact path,
+/// prefix (the longer one first); then with methods before without. A route that does not name the
+/// request's method is passed over, and the search goes on with less specific ones. "/v1/*" covers
+/// "/v1" too.
 ///
 /// Two spellings that a backend may take for something else never get a weaker route than what they
 /// may be taken for: unknown methods, and paths that look like a stricter route's
 /// (docs/decisions/0004-route-choice.md).
 ///
-/// A look-up costs the same for 10 routes and for 10,000: one hash look-up for each label of the host
-/// and for each segment of the path that some route knows. It does not allocate.
+/// A look-up costs the same for 10 routes and for 10,000: one hash look-up for each label of the
+/// host and for each segment of the path that some route knows. It does not allocate.
 public final class RouteTable: Sendable {
     public let routes: [Route]
+    /// Who is enforced on each route.
+    public let shares: [EnforcedShare]
+    /// What each route's `cors` adds to answers of our own.
+    public let cors: [CORSFields?]
 
     private let methods: MethodIndex
     private let hosts: SegmentIndex
@@ -21,7 +26,8 @@ public final class RouteTable: Sendable {
     private let trees: [PathTree]
     private let levels: [RouteLevel]
     private let entries: [RouteEntry]
-    /// The rank of the strictest route: nothing can be stricter, so nothing else need be looked for.
+    /// The rank of the strictest route: nothing can be stricter, so nothing else need be looked
+    /// for.
     private let highestRank: UInt32
     /// Every route's path is its own folded form, so only other paths can look like one.
     private let isFolded: Bool
@@ -33,6 +39,8 @@ public final class RouteTable: Sendable {
         var builder = RouteTableBuilder(routes, seed: seed)
         try builder.add(routes)
         self.routes = routes
+        shares = routes.map(\.share)
+        cors = routes.map { route in route.cors.map { CORSFields(route, $0) } }
         methods = builder.methods
         (hostNodes, trees) = builder.resolvedHosts()
         (pathNodes, levels) = builder.resolvedPaths()

@@ -24,7 +24,8 @@ struct RouteEntry: Sendable {
     var rank: UInt32
     /// The tree that it belongs to.
     var tree: UInt32
-    /// Higher for a more specific path: twice the number of folded segments, and 1 for an exact path.
+    /// Higher for a more specific path: twice the number of folded segments, and 1 for an exact
+    /// path.
     var specificity: UInt32
 
     /// Whether it is written for a more specific host than `other`, which was found for the same

@@ -116,7 +116,8 @@ private enum SegmentHash {
         return product.high ^ product.low
     }
 
-    /// Sets bit 5 of every byte from "A" to "Z": adding moves such bytes, and no others, across bit 7.
+    /// Sets bit 5 of every byte from "A" to "Z": adding moves such bytes, and no others, across bit
+    /// 7.
     @inline(__always)
     private static func lowercased(_ word: UInt64) -> UInt64 {
         let low = word & 0x7f7f_7f7f_7f7f_7f7f

@@ -1,6 +1,7 @@
 import Policy
 
-/// The rules of route choice once more, as slow and plain as they are written down, to compare with.
+/// The rules of route choice once more, as slow and plain as they are written down, to compare
+/// with.
 struct RouteOracle {
     let routes: [Route]
 

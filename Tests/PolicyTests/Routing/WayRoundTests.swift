@@ -97,7 +97,7 @@ struct WayRoundTests {
     }
 
     @Test(
-        "P2: what is written for the very path stands, and looking like a laxer route changes nothing"
+        "P2: what is written for the very path stands, and a laxer look-alike changes nothing"
     )
     func written() throws {
         let table = try RouteTable([

@@ -1,0 +1,80 @@
+extension RejectionCode {
+    /// Title and detail of the problem document: what happened, and what the app's developer must
+    /// do.
+    var text: (title: String, detail: String) {
+        switch self {
+        case .tokenMissing:
+            (
+                "App Check token required",
+                "Send a Firebase App Check token in the X-Firebase-AppCheck header."
+            )
+        case .tokenInvalid:
+            (
+                "App Check token not valid",
+                "Send the token exactly as the App Check SDK of this project returns it, in one "
+                    + "X-Firebase-AppCheck header."
+            )
+        case .tokenExpired:
+            (
+                "App Check token expired",
+                "Ask the App Check SDK for a new token, forcing a refresh, and try again once."
+            )
+        case .attestationFailed:
+            (
+                "App attestation failed",
+                "The App Check SDK could not attest this app and sent its placeholder. Look for "
+                    + "its error in the app's log, and register the app or its debug token."
+            )
+        case .limitedUseRequired:
+            (
+                "Limited-use App Check token required",
+                "This endpoint takes each token once. Before every request call limitedUseToken() "
+                    + "(getLimitedUseToken() on Android and the web)."
+            )
+        case .tokenAlreadyUsed:
+            (
+                "App Check token already used",
+                "This endpoint takes each token once. Call limitedUseToken() again "
+                    + "(getLimitedUseToken() on Android and the web); do not send the same token."
+            )
+        case .appNotAllowed:
+            ("App not allowed here", "The token is valid, but its app may not call this endpoint.")
+        case .tokenInURL:
+            (
+                "App Check token in the URL",
+                "URLs end up in logs and histories. Send the token in the X-Firebase-AppCheck "
+                    + "header, and never in a URL."
+            )
+        case .verificationUnavailable:
+            (
+                "Verification unavailable",
+                "The token could not be checked now. It may well be valid: try again later."
+            )
+        }
+    }
+}
+
+extension ProxyProblem {
+    /// Title and detail of the problem document.
+    var text: (title: String, detail: String) {
+        switch self {
+        case .badRequest: ("Bad request", "The request does not follow HTTP.")
+        case .notFound: ("Not found", "Nothing is served at this host and path.")
+        case .methodNotAllowed: ("Method not allowed", "This method is not served.")
+        case .requestTimeout: ("Request timeout", "The request did not arrive in time.")
+        case .bodyTooLarge: ("Body too large", "The request body exceeds the limit.")
+        case .uriTooLong: ("URI too long", "The request target exceeds the limit.")
+        case .expectationFailed:
+            ("Expectation failed", "The only expectation that can be met is 100-continue.")
+        case .misdirected: ("Misdirected request", "This connection does not serve this host.")
+        case .headerTooLarge: ("Header too large", "The request's header fields exceed the limit.")
+        case .internalError:
+            ("Internal error", "The proxy failed; the request id leads to its log.")
+        case .upstreamUnreachable: ("Upstream unreachable", "No backend server could be reached.")
+        case .upstreamProtocol: ("Upstream failed", "The backend's answer does not follow HTTP.")
+        case .draining: ("Shutting down", "This instance is going away. Try again.")
+        case .upstreamTimeout: ("Upstream timeout", "The backend did not answer in time.")
+        case .versionNotSupported: ("HTTP version not supported", "Use HTTP/1.1.")
+        }
+    }
+}

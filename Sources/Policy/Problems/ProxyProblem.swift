@@ -1,0 +1,58 @@
+/// What goes wrong without a token being at fault. The raw value is `code` in the problem document.
+public enum ProxyProblem: String, Sendable, CaseIterable {
+    // The client's side.
+    case badRequest = "bad_request"
+    case notFound = "not_found"
+    case methodNotAllowed = "method_not_allowed"
+    case requestTimeout = "request_timeout"
+    case bodyTooLarge = "body_too_large"
+    case uriTooLong = "uri_too_long"
+    case expectationFailed = "expectation_failed"
+    case misdirected = "misdirected"
+    case headerTooLarge = "header_too_large"
+    case versionNotSupported = "version_not_supported"
+    // Ours.
+    case internalError = "internal"
+    case draining
+    // The upstream's side.
+    case upstreamUnreachable = "upstream_unreachable"
+    case upstreamTimeout = "upstream_timeout"
+    case upstreamProtocol = "upstream_protocol"
+
+    /// The HTTP status of the answer (RFC 9110, section 15; RFC 6585).
+    public var status: UInt16 {
+        switch self {
+        case .badRequest: 400
+        case .notFound: 404
+        case .methodNotAllowed: 405
+        case .requestTimeout: 408
+        case .bodyTooLarge: 413
+        case .uriTooLong: 414
+        case .expectationFailed: 417
+        case .misdirected: 421
+        case .headerTooLarge: 431
+        case .internalError: 500
+        case .upstreamUnreachable, .upstreamProtocol: 502
+        case .draining: 503
+        case .upstreamTimeout: 504
+        case .versionNotSupported: 505
+        }
+    }
+
+    /// The gRPC status of a trailers-only answer. As gRPC maps HTTP's, but not UNAVAILABLE, which
+    /// clients try again by themselves, where the backend may have acted already.
+    public var grpcStatus: UInt8 {
+        switch self {
+        case .badRequest, .headerTooLarge, .uriTooLong, .expectationFailed, .versionNotSupported,
+            .misdirected, .upstreamProtocol, .internalError:
+            13
+        case .notFound, .methodNotAllowed: 12
+        case .bodyTooLarge: 8
+        case .requestTimeout, .upstreamTimeout: 4
+        case .draining, .upstreamUnreachable: 14
+        }
+    }
+
+    /// Seconds for Retry-After, where another try may help soon.
+    public var retryAfter: Int? { self == .draining ? 1 : nil }
+}

@@ -1,0 +1,92 @@
+import Attestation
+import FoundationEssentials
+import Policy
+import Testing
+
+@Suite("Problem documents")
+struct ProblemTests {
+    private struct Document: Decodable, Equatable {
+        var type, title, detail, code: String
+        var status: UInt16
+    }
+
+    private static let all =
+        RejectionCode.allCases.map(\.problem) + ProxyProblem.allCases.map(\.problem)
+
+    @Test("every code has a document of its own that says what its other parts say")
+    func documents() throws {
+        for problem in Self.all {
+            let document = try JSONDecoder().decode(Document.self, from: Data(problem.body))
+            #expect(
+                document
+                    == Document(
+                        type: "urn:portcullis:problem:\(problem.code)", title: problem.title,
+                        detail: problem.detail, code: problem.code, status: problem.status))
+            #expect(problem.body.allSatisfy { $0 < 0x7f })
+            #expect(problem.body.last == UInt8(ascii: "\n"))
+        }
+        #expect(Set(Self.all.map(\.code)).count == Self.all.count)
+    }
+
+    @Test(
+        "rejections have the status codes of the contract",
+        arguments: [
+            ("token_missing", 401, 16), ("token_invalid", 401, 16), ("token_expired", 401, 16),
+            ("attestation_failed", 401, 16), ("limited_use_required", 401, 16),
+            ("token_already_used", 401, 16), ("app_not_allowed", 403, 7), ("token_in_url", 400, 3),
+            ("verification_unavailable", 503, 14),
+        ] as [(String, UInt16, UInt8)])
+    func rejections(code: String, status: UInt16, grpcStatus: UInt8) throws {
+        let problem = try #require(RejectionCode(rawValue: code)).problem
+        #expect(problem.code == code)
+        #expect(problem.status == status)
+        #expect(problem.grpcStatus == grpcStatus)
+        #expect(RejectionCode.allCases.count == 9)
+    }
+
+    @Test(
+        "the proxy's own problems have the status codes of RFC 9110",
+        arguments: [
+            ("bad_request", 400), ("not_found", 404), ("method_not_allowed", 405),
+            ("request_timeout", 408),
+            ("body_too_large", 413), ("uri_too_long", 414), ("expectation_failed", 417),
+            ("misdirected", 421),
+            ("header_too_large", 431), ("internal", 500), ("upstream_unreachable", 502),
+            ("upstream_protocol", 502), ("draining", 503), ("upstream_timeout", 504),
+            ("version_not_supported", 505),
+        ] as [(String, UInt16)])
+    func proxyProblems(code: String, status: UInt16) throws {
+        #expect(try #require(ProxyProblem(rawValue: code)).problem.status == status)
+        #expect(ProxyProblem.allCases.count == 15)
+    }
+
+    @Test("C3: 401 has a challenge with its code, and nothing else has one")
+    func challenges() {
+        for problem in Self.all {
+            let challenge = problem.challenge.map { String(decoding: $0, as: UTF8.self) }
+            #expect(
+                challenge == (problem.status == 401 ? "AppCheck error=\"\(problem.code)\"" : nil))
+        }
+    }
+
+    @Test("503 says when to come back")
+    func retryAfter() {
+        for problem in Self.all { #expect((problem.retryAfter != nil) == (problem.status == 503)) }
+    }
+
+    @Test("C5: the answer does not tell which check a token failed")
+    func generic() {
+        let reasons = InvalidReason.allCases.filter { $0 != .expired && $0 != .inURL }
+        let bodies = Set(reasons.compactMap { Verdict.invalid($0).rejectionCode?.problem.body })
+        #expect(bodies.count == 1)
+        let text = String(decoding: bodies.first ?? [], as: UTF8.self).lowercased()
+        for reason in reasons { #expect(!text.contains(reason.rawValue)) }
+        for word in ["kid", "issuer", "claim", "rs256"] { #expect(!text.contains(word)) }
+    }
+
+    @Test("a limited-use route says how to get a limited-use token")
+    func limitedUse() {
+        #expect(RejectionCode.limitedUseRequired.problem.detail.contains("limitedUseToken()"))
+        #expect(RejectionCode.tokenAlreadyUsed.problem.detail.contains("limitedUseToken()"))
+    }
+}
