@@ -26,6 +26,12 @@ static inline long COpenSSL_SSL_CTX_set_mode(SSL_CTX *context, long mode) {
 }
 static const uint64_t COpenSSL_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
 static const unsigned long COpenSSL_ERR_SYSTEM_FLAG = ERR_SYSTEM_FLAG;
+static inline int COpenSSL_EVP_PKEY_PUBLIC_KEY(void) {
+    return EVP_PKEY_PUBLIC_KEY;
+}
+static inline EVP_PKEY *COpenSSL_EVP_RSA_gen(unsigned int bits) {
+    return EVP_RSA_gen(bits);
+}
 
 // OpenSSL 3 deprecates these three for the EVP interface, whose context costs more than hashing a
 // short input does. The pragma keeps the deprecation out of Swift, where warnings are errors.

@@ -10,24 +10,42 @@ public final class VerifiedToken: Sendable {
     public let issuedAt: Int64
     /// Claim `exp`, seconds since 1970.
     public let expiresAt: Int64
+    /// The first second, since 1970, at which the token is no longer accepted: `exp` and the project's
+    /// leeway. Whoever remembers a token, such as a replay claim, remembers it until then (pitfall T15).
+    public let acceptedUntil: Int64
     /// Claim `jti`, when it is there.
     public let tokenID: String?
     /// Claim `provider`, undocumented: for metrics only.
     public let provider: String?
     /// The key that signed it; a token stops being valid when its key leaves the key set (pitfall K7).
     public let keyID: String
+    /// That key itself, for the cache; nil in a value that no verifier made.
+    let key: VerificationKey?
 
-    public init(
+    public convenience init(
         project: Int, appID: String, app: Int?, issuedAt: Int64, expiresAt: Int64,
-        tokenID: String?, provider: String?, keyID: String
+        tokenID: String?, provider: String?, keyID: String, acceptedUntil: Int64? = nil
+    ) {
+        self.init(
+            project: project, appID: appID, app: app, issuedAt: issuedAt, expiresAt: expiresAt,
+            acceptedUntil: acceptedUntil ?? expiresAt, tokenID: tokenID, provider: provider,
+            keyID: keyID, key: nil)
+    }
+
+    init(
+        project: Int, appID: String, app: Int?, issuedAt: Int64, expiresAt: Int64,
+        acceptedUntil: Int64, tokenID: String?, provider: String?, keyID: String,
+        key: VerificationKey?
     ) {
         self.project = project
         self.appID = appID
         self.app = app
         self.issuedAt = issuedAt
         self.expiresAt = expiresAt
+        self.acceptedUntil = acceptedUntil
         self.tokenID = tokenID
         self.provider = provider
         self.keyID = keyID
+        self.key = key
     }
 }
