@@ -30,7 +30,8 @@ enum NotAToken {
     /// `UNKNOWN_ERROR` open.
     private static func isErrorObject(_ value: Span<UInt8>) -> Bool {
         // A short object only: one with an error word needs no more, and a stranger gets no more work.
-        guard 16...1024 ~= value.count, !value.contains(UInt8(ascii: ".")), let text = Base64.standard.decode(value),
+        guard 16...1024 ~= value.count, !value.contains(UInt8(ascii: ".")),
+            let text = Base64.standard.decode(value),
             let object = try? JSONDocument(text)
         else { return false }
         return object.member("error") != nil

@@ -16,7 +16,8 @@ struct ProjectRules: Sendable {
         leeway = min(max(project.leeway, 0), TokenLimits.leeway)
         aliases = project.apps.map(\.alias)
         appsByID = Dictionary(
-            zip(project.apps.map(\.id), project.apps.indices), uniquingKeysWith: { first, _ in first })
+            zip(project.apps.map(\.id), project.apps.indices),
+            uniquingKeysWith: { first, _ in first })
     }
 
     /// The index of an app among the configured aliases.

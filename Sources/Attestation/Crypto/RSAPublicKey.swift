@@ -70,8 +70,8 @@ final class RSAPublicKey: @unchecked Sendable {
         }
         guard let n, let e, let builder = OSSL_PARAM_BLD_new() else { return nil }
         defer { OSSL_PARAM_BLD_free(builder) }
-        guard OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_N, n) == 1,
-            OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_E, e) == 1,
+        guard COpenSSL_OSSL_PARAM_BLD_push_RSA_N(builder, n) == 1,
+            COpenSSL_OSSL_PARAM_BLD_push_RSA_E(builder, e) == 1,
             let parameters = OSSL_PARAM_BLD_to_param(builder)
         else { return nil }
         defer { OSSL_PARAM_free(parameters) }
