@@ -14,6 +14,8 @@ run() {
     local target=$1 seconds=$2
     mkdir -p "Corpus/$target" "Work/$target"
     swift build -c release --sanitize=fuzzer --product "$target"
+    # The runtime would print its backtrace and die before the fuzzer has saved the input.
+    export SWIFT_BACKTRACE=enable=no
     echo "fuzzing $target for $seconds s"
     ".build/release/$target" \
         -max_total_time="$seconds" -max_len=4096 -timeout=5 -rss_limit_mb=1024 \

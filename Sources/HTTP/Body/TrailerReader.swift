@@ -50,14 +50,16 @@ struct TrailerReader: Sendable {
 
     /// Whether a field may come after the body (RFC 9110, section 6.5.1; pitfall W8).
     ///
-    /// What the proxy knows, in any spelling, is about framing, routing, credentials or the proxy's
-    /// own statements. The rest of the list controls how a message is processed or cached, which a
-    /// backend that merges trailers into the head must not be told afterwards.
+    /// What the proxy knows is about framing, routing, credentials or the proxy's own statements. The
+    /// rest of the list controls how a message is processed or cached, which a backend that merges
+    /// trailers into the head must not be told afterwards. Look-alikes fare like the real names.
     private static func mayPass(_ name: Span<UInt8>) -> Bool {
-        let isPlain = name.endOfPlainName(from: 0) == name.count
-        let known =
-            isPlain ? KnownField(plainName: name) : KnownField(unusualName: name, in: .request)
-        if known != .other { return false }
+        var folded: [UInt8] = []
+        for index in name.indices {
+            folded.append(name[index].isAlphanumeric ? name[index] : 0x2D)
+        }
+        let name = folded.span
+        if KnownField(plainName: name) != .other { return false }
         if name.hasPrefix("content-") { return name.equals("content-digest") }
         if name.hasPrefix("if-") || name.hasPrefix("proxy-") { return false }
         if name.hasPrefix("access-control-") || name.hasPrefix("x-http-method") { return false }

@@ -19,19 +19,17 @@ public struct RequestHead: Sendable {
     public var methodName: ByteRange = .empty
     public var version: Version = .http11
     public var target = RequestTarget()
-    /// The canonical host (lower case, no port, no trailing dot; IPv6 literals keep their brackets) as a range of
-    /// `target.scratch`-free bytes when the client sent it that way; see `RequestTarget.host`.
     public var fields = FieldSection()
     public var framing: BodyFraming = .none
     /// The connection may carry another request after this one.
     public var isPersistent = true
-    /// `Expect: 100-continue` on HTTP/1.1.
+    /// `Expect: 100-continue` on HTTP/1.1, with a body to wait for.
     public var expectsContinue = false
-    /// `Connection: upgrade` with `Upgrade: websocket`.
+    /// `Connection: upgrade` with `Upgrade: websocket` alone, on a GET without body.
     public var wantsWebSocket = false
     /// `TE: trailers`.
     public var acceptsTrailers = false
-    /// Bytes of the head with its blank line.
+    /// Bytes of the head with its blank line, and of empty lines that were skipped before it.
     public var length = 0
 
     public init() {}
@@ -39,12 +37,15 @@ public struct RequestHead: Sendable {
 
 /// A parsed and validated response head from an upstream.
 public struct ResponseHead: Sendable {
+    /// 100 to 599.
     public var status: UInt16 = 0
     public var version: Version = .http11
     public var reason: ByteRange = .empty
     public var fields = FieldSection()
     public var framing: BodyFraming = .none
+    /// The connection may carry another response after this one's body.
     public var isPersistent = true
+    /// Bytes of the head with its blank line.
     public var length = 0
 
     /// An interim answer (RFC 9110, section 15.2).
