@@ -21,8 +21,8 @@ from .tokens import key_set
 class KeyServer(Origin):
     """Serves a key set at `/jwks`; a test changes what, how and how fast at any time."""
 
-    def __init__(self, *keys, tls: ssl.SSLContext | None = None):
-        super().__init__(tls)
+    def __init__(self, *keys, tls: ssl.SSLContext | None = None, port: int = 0):
+        super().__init__(tls, port)
         self.body = json.dumps(key_set(*keys)).encode()
         self.status = 200
         self.fields = ["Content-Type: application/json"]

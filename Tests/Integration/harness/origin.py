@@ -84,7 +84,7 @@ Script = Callable[[Exchange], None]
 class Origin:
     """Listens on loopback. Scripts are chosen by path (without query); others get `200 ok`."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None):
+    def __init__(self, tls: ssl.SSLContext | None = None, port: int = 0):
         self.tls = tls
         self.changed = threading.Condition()
         self.scripts: dict[str, tuple[Script, bool]] = {}
@@ -93,7 +93,7 @@ class Origin:
         self.connections = 0
         self.open_sockets: dict[int, socket.socket] = {}
         self.received = 0
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.listener = socket.create_server(("127.0.0.1", port), backlog=512)
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 

@@ -44,13 +44,15 @@ def free_port() -> int:
         return port
 
 
-PROJECTS = f'''
+PROJECT = f'''
 [project.production]
 number = "{tokens.NUMBER}"
 id = "{tokens.PROJECT_ID}"
 jwks = "@JWKS@"
 apps = {{ ios = "{tokens.IOS}", android = "{tokens.ANDROID}" }}
+'''
 
+PROJECTS = PROJECT + f'''
 [project.other]
 number = "{tokens.OTHER_NUMBER}"
 id = "{tokens.OTHER_PROJECT_ID}"
@@ -114,12 +116,13 @@ cors = { allow_origins = ["https://app.example.com"] }
 
 def configuration(*, port: int, admin_port: int, servers: list[int], state: pathlib.Path,
                   jwks: str, projects: str = PROJECTS, routes: str = ROUTES, upstream: str = "",
-                  listener: str = "", server: str = "", log: str = "", extra: str = "") -> str:
+                  listener: str = "", server: str = "", log: str = "", extra: str = "",
+                  workers: int = 2) -> str:
     """A whole `proxy.conf`. Each text goes into the table of its name; `extra` stands at the end."""
     addresses = ", ".join(f'"127.0.0.1:{number}"' for number in servers)
     return f'''
 [server]
-workers = 2
+workers = {workers}
 state_directory = "{state}"
 {server}
 

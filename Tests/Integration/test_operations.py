@@ -1,0 +1,397 @@
+"""O: start, stop, reload, and what the proxy tells the people who run it."""
+
+import json
+import re
+import resource
+import signal
+import socket
+import subprocess
+import threading
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from harness import client, tokens
+from harness.client import request
+from harness.origin import Gate, wait_until
+from harness.proxy import BINARY, PROJECT, Portcullis, free_port
+from judging import assert_rejected
+
+
+def reload(proxy, text: str, done):
+    """Writes a configuration, sends SIGHUP and waits until something is different."""
+    proxy.config_path.write_text(text)
+    proxy.signal(signal.SIGHUP)
+    wait_until(done, "the new configuration serves")
+
+
+def test_O2_a_reload_changes_what_is_served(start, origin):
+    proxy = start(origin)
+    old = proxy.config_path.read_text()
+    assert_rejected(proxy.ask("GET", "/enforced/x"), "token_missing")
+    reload(proxy, old.replace('path = "/enforced/*"', 'path = "/renamed/*"'),
+           lambda: proxy.ask("GET", "/renamed/x").status == 401)
+    assert proxy.ask("GET", "/enforced/x").status == 404
+    reload(proxy, old, lambda: proxy.ask("GET", "/enforced/x").status == 401)
+    # On every loop, hence on every one of many connections.
+    for _ in range(20):
+        assert proxy.ask("GET", "/renamed/x").status == 404
+
+
+def test_O2_requests_and_connections_live_through_a_reload(start, origin):
+    proxy = start(origin)
+    gate = Gate()
+    origin.on("/open/slow", lambda exchange: (gate.wait(), exchange.respond(body=b"survived")))
+    with proxy.connect() as busy, proxy.connect() as idle:
+        assert idle.ask(request("GET", "/open/x")).status == 200
+        busy.send(request("GET", "/open/slow"))
+        origin.wait(lambda: "/open/slow" in origin.targets(), "the slow request arrives")
+        reload(proxy, proxy.config_path.read_text().replace('path = "/enforced/*"', 'path = "/renamed/*"'),
+               lambda: proxy.ask("GET", "/renamed/x").status == 401)
+        # A connection from before is served by the new configuration.
+        assert idle.ask(request("GET", "/renamed/x")).status == 401
+        gate.open()
+        assert busy.read_response().body == b"survived"
+
+
+def test_O2_counters_and_keys_live_through_a_reload(start, origin, key_server, mint):
+    proxy = start(origin, jwks=key_server.url, projects=PROJECT)
+    assert proxy.ask("GET", "/enforced/x", token=mint()).status == 200
+    reload(proxy, proxy.config_path.read_text().replace('path = "/open/*"', 'path = "/opened/*"'),
+           lambda: proxy.ask("GET", "/opened/x").status == 200)
+    assert proxy.metric("portcullis_requests_total", route="enforced", verdict="verified") == 1
+    assert proxy.ask("GET", "/enforced/x", token=mint()).status == 200
+
+
+def test_O2_an_invalid_reload_changes_nothing_and_says_what_is_wrong(start, origin):
+    proxy = start(origin)
+    good = proxy.config_path.read_text()
+    proxy.config_path.write_text(good.replace("app_check", "app_chekc"))
+    proxy.signal(signal.SIGHUP)
+    record = proxy.wait_for_record(lambda record: "app_chekc" in json.dumps(record), "one with the mistake")
+    assert record["level"] == "error"
+    assert re.search(r"proxy\.conf:\d+:\d+", json.dumps(record))
+    assert_rejected(proxy.ask("GET", "/enforced/x"), "token_missing")
+    failed = [name for (name, labels), value in proxy.metrics().items() if "reload" in name and value]
+    assert failed, "no metric tells that the reload failed"
+    proxy.config_path.unlink()
+    proxy.signal(signal.SIGHUP)
+    assert_rejected(proxy.ask("GET", "/enforced/x"), "token_missing")
+
+
+def test_O3_sigterm_lets_requests_finish_and_exits_0(start, origin):
+    proxy = start(origin)
+    gate = Gate()
+    origin.on("/open/slow", lambda exchange: (gate.wait(), exchange.respond(body=b"finished")))
+    with proxy.connect() as busy, proxy.connect() as idle:
+        assert idle.ask(request("GET", "/open/x")).status == 200
+        busy.send(request("GET", "/open/slow"))
+        origin.wait(lambda: "/open/slow" in origin.targets(), "the slow request arrives")
+        proxy.signal(signal.SIGTERM)
+        # Idle connections end at once, new ones are refused, the one in flight goes on.
+        assert idle.is_closed()
+
+        def refused() -> bool:
+            try:
+                with proxy.connect():
+                    return False
+            except ConnectionRefusedError:
+                return True
+
+        wait_until(refused, "the listener closes")
+        assert proxy.process.poll() is None
+        gate.open()
+        response = busy.read_response()
+        assert response.body == b"finished" and response.get("connection") == "close"
+        assert busy.is_closed()
+    assert proxy.wait_for_exit() == 0
+
+
+def test_O3_readyz_says_draining_while_it_drains(start, origin):
+    proxy = start(origin)
+    gate = Gate()
+    origin.on("/open/slow", lambda exchange: (gate.wait(), exchange.respond()))
+    with proxy.connect() as busy:
+        busy.send(request("GET", "/open/slow"))
+        origin.wait(lambda: origin.requests, "the request arrives")
+        proxy.signal(signal.SIGTERM)
+        wait_until(lambda: proxy.admin("/readyz").status == 503, "not ready")
+        assert "drain" in proxy.admin("/readyz").body.decode()
+        assert proxy.admin("/healthz").status == 200
+        gate.open()
+        assert busy.read_response().status == 200
+    assert proxy.wait_for_exit() == 0
+
+
+def test_O3_the_drain_has_a_limit(start, origin):
+    proxy = start(origin, server='drain_timeout = "300ms"')
+    gate = Gate()
+    origin.on("/open/slow", lambda exchange: gate.wait() and exchange.close())
+    with proxy.connect() as busy:
+        busy.send(request("GET", "/open/slow"))
+        origin.wait(lambda: origin.requests, "the request arrives")
+        proxy.signal(signal.SIGTERM)
+        assert proxy.wait_for_exit(10) == 0
+        assert busy.is_closed()
+    gate.open()
+
+
+def test_O3_sigint_ends_it_too(start, origin):
+    proxy = start(origin)
+    proxy.signal(signal.SIGINT)
+    assert proxy.wait_for_exit(10) in (0, -signal.SIGINT, 130)
+    proxy.process.returncode = 0
+
+
+def test_O5_no_token_is_in_any_output_however_it_ended(start, origin, keys, mint):
+    """The teardown of every proxy searches all output; this one provokes every way to end."""
+    proxy = start(origin, log='format = "json"')
+    origin.on("/open/resets", lambda exchange: exchange.reset())
+    token = mint()
+    proxy.ask("GET", "/enforced/x", token=token)
+    proxy.ask("GET", f"/enforced/{token}", token=mint(keys.stranger))
+    proxy.ask("GET", f"/monitored/x?appCheckToken={mint()}&other={mint()}", token=mint())
+    proxy.ask("GET", f"/nothing?X-Firebase-AppCheck={mint()}")
+    proxy.ask("GET", "/open/resets", token=mint())
+    proxy.ask("GET", "/open/x", f"Referer: https://a.test/?ac={mint()}", f"User-Agent: {mint()}")
+    proxy.ask("GET", "/open/x", host=f"{mint()[:60]}.test")
+    for data in (f"GET /open/x?ac={mint()} HTTP/1.1\r\nHost : a\r\n\r\n",
+                 f"{mint()} /open/x HTTP/1.1\r\n\r\n", f"GET /open/x HTTP/1.1\r\nX-Firebase-AppCheck {mint()}\r\n\r\n"):
+        with proxy.connect() as connection:
+            connection.send(data.encode())
+            connection.read_until_closed()
+    connection = proxy.connect()
+    connection.send(f"GET /open/x HTTP/1.1\r\nX-Firebase-AppCheck: {mint()}".encode())
+    connection.reset()
+    wait_until(lambda: len(proxy.access()) >= 10, "every request is logged")
+
+
+def test_O6_liveness_does_not_depend_on_keys(start, origin):
+    proxy = start(origin, jwks=f"http://127.0.0.1:{free_port()}/jwks", ready="/healthz")
+    assert proxy.admin("/healthz").status == 200
+    response = proxy.admin("/readyz")
+    assert response.status == 503
+    text = response.body.decode()
+    assert "production" in text and "other" in text
+    # An unguarded route needs no keys.
+    assert proxy.ask("GET", "/open/x").status == 200
+
+
+def test_O7_the_admin_pages_are_on_no_public_listener(proxy, origin):
+    for path in ("/metrics", "/healthz", "/readyz"):
+        assert proxy.ask("GET", path).status == 404
+        assert proxy.admin(path).status == 200
+    assert origin.requests == []
+
+
+def test_O7_the_admin_listener_serves_nothing_else(proxy, origin):
+    assert proxy.admin("/").status in (200, 404)
+    assert proxy.admin("/enforced/x").status == 404
+    assert proxy.admin("/../etc/passwd").status in (400, 404)
+    assert proxy.admin("/metrics", "POST").status in (404, 405)
+    with client.Connection(proxy.admin_port) as connection:
+        connection.send(b"nonsense\r\n\r\n")
+        assert [response.status for response in connection.read_until_closed()] == [400]
+    with client.Connection(proxy.admin_port) as connection:
+        for _ in range(3):
+            assert connection.ask(request("GET", "/healthz", host="localhost")).status == 200
+    assert origin.requests == []
+
+
+def test_O7_the_admin_listener_can_be_a_unix_socket(start, origin, tmp_path):
+    path = tmp_path / "admin.sock"
+    proxy = start(origin, ready=None)
+    text = proxy.config_path.read_text()
+    proxy.wait_until_ready()
+    other = proxy.folder / "other.conf"
+    port = free_port()
+    other.write_text(text.replace(f"127.0.0.1:{proxy.admin_port}", f"unix:{path}").replace(
+        f":{proxy.port}\"", f":{port}\""))
+    second = Portcullis(proxy.folder, other.read_text(), port=port, admin_port=str(path))
+    try:
+        second.wait_until_ready()
+        assert second.metrics()
+        second.stop()
+    finally:
+        second.kill()
+
+
+DOCUMENTED = {
+    "portcullis_requests": "counter", "portcullis_request_duration_seconds": "histogram",
+    "portcullis_upstream_duration_seconds": "histogram", "portcullis_jwks_age_seconds": "gauge",
+    "portcullis_jwks_refreshes": "counter", "portcullis_connections": "gauge"}
+
+
+def test_metrics_are_what_prometheus_reads(proxy, origin, mint):
+    proxy.ask("GET", "/enforced/x", token=mint())
+    proxy.ask("GET", "/enforced/x")
+    response = proxy.admin("/metrics")
+    assert response.get("content-type").startswith("text/plain; version=0.0.4")
+    families = {family.name: family for family in text_string_to_metric_families(response.body.decode())}
+    for name, kind in DOCUMENTED.items():
+        assert families[name].type == kind, name
+    for family in families.values():
+        assert family.documentation, f"{family.name} has no HELP"
+        assert family.type in ("counter", "gauge", "histogram"), f"{family.name} has no TYPE"
+        assert family.samples, f"{family.name} has no sample"
+    buckets = [sample for sample in families["portcullis_request_duration_seconds"].samples
+               if sample.name.endswith("_bucket") and sample.labels["route"] == "enforced"]
+    counts = [sample.value for sample in buckets]
+    assert counts == sorted(counts) and buckets[-1].labels["le"] == "+Inf"
+
+
+def test_metrics_count_every_request_once(start, origin, keys, mint):
+    proxy = start(origin)
+    for token in (mint(), mint(), None, "x.y.z", mint(keys.stranger), mint(claims={"sub": tokens.ANDROID})):
+        proxy.ask("GET", "/ios/x", token=token)
+    expected = {("ios", "verified", "", "allow"): 2, ("", "missing", "unknown_origin", "reject"): 1,
+                ("", "invalid", "malformed", "reject"): 1, ("", "invalid", "signature", "reject"): 1,
+                ("android", "app_not_allowed", "", "reject"): 1}
+    counted = {}
+    for (name, pairs), value in proxy.metrics().items():
+        labels = dict(pairs)
+        if name == "portcullis_requests_total" and labels["route"] == "ios-only" and value:
+            app = labels["app"] if labels["app"] not in ("none", "other", "-") else ""
+            counted[app, labels["verdict"], labels["reason"], labels["action"]] = value
+    assert counted == expected
+    assert proxy.metric("portcullis_request_duration_seconds_count", route="ios-only") == 6
+    assert proxy.metric("portcullis_upstream_duration_seconds_count", upstream="api") == 2
+
+
+def test_metrics_count_connections(start, origin):
+    proxy = start(origin)
+    listener = f"127.0.0.1:{proxy.port}"
+    connections = [proxy.connect() for _ in range(5)]
+    for connection in connections:
+        assert connection.ask(request("GET", "/open/x")).status == 200
+    wait_until(lambda: proxy.metric("portcullis_connections", listener=listener, state="idle") == 5, "five idle")
+    for connection in connections:
+        connection.close()
+    wait_until(lambda: proxy.metric("portcullis_connections", listener=listener) == 0, "none left")
+
+
+def test_the_access_log_has_one_line_for_every_request(start, origin, mint):
+    proxy = start(origin)
+    origin.on("/open/resets", lambda exchange: exchange.reset())
+    proxy.ask("GET", "/enforced/a?q=1", "User-Agent: tester", token=mint())
+    proxy.ask("POST", "/enforced/b", body=b"hello")
+    proxy.ask("GET", "/nothing/c")
+    proxy.ask("GET", "/open/resets")
+    with proxy.connect() as connection:
+        connection.send(b"nonsense\r\n\r\n")
+        connection.read_until_closed()
+    wait_until(lambda: len(proxy.access()) >= 5, "five lines")
+    good, refused, lost, reset, malformed = proxy.access()
+    for record in proxy.access():
+        assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", record["time"])
+        assert record["client"] == "127.0.0.1"
+        assert record["total_ms"] >= 0
+    assert (good["method"], good["path"], good["status"]) == ("GET", "/enforced/a?q=1", 200)
+    assert (good["route"], good["verdict"], good["action"], good["app"]) == ("enforced", "verified", "allow", "ios")
+    assert good["user_agent"] == "tester" and good["host"] == client.HOST
+    assert good["verify_ms"] > 0 and good["upstream_ms"] > 0 and good["upstream"] == "api"
+    assert (refused["status"], refused["code"], refused["action"]) == (401, "token_missing", "reject")
+    assert (refused["verdict"], refused["reason"]) == ("missing", "unknown_origin")
+    assert (lost["status"], lost["failure"]) == (404, "no_route")
+    assert (reset["status"], reset["failure"]) == (502, "upstream_reset")
+    assert (malformed["status"], malformed["failure"]) == (400, "malformed")
+    identities = [record["request_id"] for record in proxy.access()]
+    assert len(set(identities)) == 5 and all(identities)
+
+
+def test_the_access_log_can_be_turned_down(start, origin, mint):
+    proxy = start(origin, log='access = "rejected"')
+    proxy.ask("GET", "/enforced/a", token=mint())
+    proxy.ask("GET", "/enforced/b")
+    assert proxy.access_of("/enforced/b")["status"] == 401
+    assert len(proxy.access()) == 1
+    silent = start(origin, log='access = "off"')
+    silent.ask("GET", "/enforced/b")
+    silent.stop()
+    assert silent.access() == []
+
+
+def test_the_log_can_be_text(start, origin, mint):
+    proxy = start(origin, log='format = "text"')
+    proxy.ask("GET", "/enforced/seen", token=mint())
+    wait_until(lambda: any("/enforced/seen" in line for line in proxy.lines), "a line")
+    line = next(line for line in proxy.lines if "/enforced/seen" in line)
+    assert "verified" in line and "200" in line and not line.startswith("{")
+
+
+@pytest.mark.parametrize("path", ['/open/"quoted"', "/open/%22%5Cescaped", "/open/\\u0041", "/open/%0Aline"])
+def test_hostile_targets_make_no_broken_log_line(start, origin, path):
+    proxy = start(origin)
+    proxy.ask("GET", path, 'User-Agent: a"b\\c\td\xff')
+    wait_until(lambda: proxy.access(), "a line")
+    assert all(line.startswith("{") and json.loads(line) for line in proxy.lines if "open" in line)
+
+
+# What can be wrong at start
+
+def fails(proxy, *words: str):
+    """It must end with 1 and say these words."""
+    assert proxy.wait_for_exit(15) == 1, proxy.output()
+    for word in words:
+        assert word in proxy.output(), proxy.output()
+    proxy.process.returncode = 0
+
+
+def test_a_port_in_use_is_said(start, origin):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        fails(start(origin, ready=None, extra=f'[[listener]]\nlisten = "127.0.0.1:{number}"\n'),
+              f"127.0.0.1:{number}", "in use")
+
+
+def test_an_address_that_is_not_ours_is_said(start, origin):
+    fails(start(origin, ready=None, extra='[[listener]]\nlisten = "192.0.2.1:8080"\n'), "192.0.2.1:8080")
+
+
+def test_a_state_directory_that_cannot_be_written_is_said(start, origin, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("not a directory")
+    proxy = start(origin, ready=None)
+    proxy.wait_until_ready()
+    text = proxy.config_path.read_text()
+    line = next(line for line in text.splitlines() if line.startswith("state_directory"))
+    folder = tmp_path / "second"
+    folder.mkdir()
+    second = Portcullis(folder, text.replace(line, f'state_directory = "{file}/state"'), port=0, admin_port=0)
+    try:
+        fails(second, f"{file}/state")
+    finally:
+        second.kill()
+
+
+def test_a_missing_configuration_is_said(start, origin, tmp_path):
+    done = subprocess.run([BINARY, "run", "-c", tmp_path / "nowhere.conf"], capture_output=True, text=True, timeout=10)
+    assert done.returncode == 1
+    assert "nowhere.conf" in done.stdout + done.stderr
+
+
+def test_a_flood_of_connections_beyond_the_descriptor_limit_is_survived(start, origin):
+    proxy = start(origin)
+    resource.prlimit(proxy.process.pid, resource.RLIMIT_NOFILE, (proxy.descriptors() + 20,) * 2)
+    connections = []
+    try:
+        for _ in range(60):
+            connections.append(proxy.connect(patience=5))
+    except OSError:
+        pass
+    served = threading.Event()
+
+    def ask_all():
+        for connection in connections:
+            connection.socket.settimeout(0.2)
+            try:
+                if connection.ask(request("GET", "/enforced/x")).status == 401:
+                    served.set()
+            except (OSError, client.Closed):
+                pass
+
+    ask_all()
+    assert served.is_set()
+    for connection in connections:
+        connection.close()
+    wait_until(lambda: proxy.ask("GET", "/open/x").status == 200, "it serves again")
