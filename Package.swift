@@ -62,13 +62,16 @@ let package = Package(
             ],
             swiftSettings: settings),
 
-        module("TestKit", imports: ["Reactor", "HTTP", "Attestation", "COpenSSL"]),
+        module("TestKit", imports: ["Reactor", "TLS", "HTTP", "Attestation", "COpenSSL"]),
         tests(of: "Reactor", imports: ["TestKit"]),
-        tests(of: "HTTP", imports: ["Reactor", "TestKit"]),
+        tests(of: "TLS", imports: ["Reactor", "TestKit"]),
+        tests(of: "HTTP", imports: ["Reactor", "TLS", "TestKit"]),
         tests(of: "Attestation", imports: ["TestKit", "COpenSSL"]),
         tests(of: "Policy", imports: ["Attestation"]),
         tests(of: "Configuration", imports: ["Policy", "Attestation"], exclude: ["Golden"]),
-        tests(of: "Proxy", imports: ["Reactor", "HTTP", "Policy", "Configuration", "TestKit"]),
+        tests(
+            of: "Proxy",
+            imports: ["Reactor", "HTTP", "Attestation", "Policy", "Configuration", "TestKit"]),
         tests(
             of: "Operations",
             imports: ["Proxy", "Policy", "Configuration", "Reactor", "HTTP", "Attestation"]),

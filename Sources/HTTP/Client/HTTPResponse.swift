@@ -6,6 +6,12 @@ public struct HTTPResponse: Sendable {
     /// The content, framing removed.
     public let body: [UInt8]
 
+    public init(status: UInt16, fields: [(name: String, value: String)], body: [UInt8]) {
+        self.status = status
+        self.fields = fields
+        self.body = body
+    }
+
     /// The value of a field; several lines are joined by ", " (RFC 9110, section 5.3). `name` in
     /// lower case.
     public func value(of name: String) -> String? {
