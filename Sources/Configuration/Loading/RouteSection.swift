@@ -155,7 +155,7 @@ extension ConfigurationLoader {
     }
 
     private func readShare(_ table: TableReader, mode: Route.Mode?, into route: inout Route) {
-        if let seed = table.setting("share_seed")?.string(checkLabel) { route.seed = seed }
+        if let seed = table.setting("share_seed")?.string(checkSeed) { route.seed = seed }
         if let setting = table.setting("sticky_by"), let key = setting.string(checkStickyKey) {
             route.stickyBy = key
         }
@@ -205,6 +205,13 @@ extension ConfigurationLoader {
             return text
         }
     }
+}
+
+private func checkSeed(_ text: String) throws(Misspelling) -> String {
+    if EnforcedShare.isSeed(text) { return text }
+    throw Misspelling(
+        "is not a seed: \(quoted(text))",
+        hint: "1 to 32 letters, digits, \"-\", \"_\" and \".\"")
 }
 
 private func checkStickyKey(_ text: String) throws(Misspelling) -> StickyKey {

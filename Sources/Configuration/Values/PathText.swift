@@ -43,11 +43,11 @@ enum PathText {
         for (index, byte) in bytes.enumerated() {
             if byte == 0x25 {
                 try checkEscape(bytes[index...].dropFirst().prefix(2), in: text)
-            } else if byte <= 0x20 || byte >= 0x7F || Array("\"<>\\^`{|}".utf8).contains(byte) {
-                let escaped = bytes.map(Self.escape).joined()
+            } else if !isPlain(byte) {
+                let canBeEscaped = bytes.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != 0x5C }
                 throw Misspelling(
                     "has characters that a path cannot have: \(quoted(text))",
-                    suggestion: text.contains("\\") || bytes.contains { $0 < 0x20 } ? nil : escaped)
+                    suggestion: canBeEscaped ? bytes.map(escaped).joined() : nil)
             }
         }
     }
@@ -62,43 +62,44 @@ enum PathText {
         else {
             throw Misspelling("has a broken escape: \(quoted(text))")
         }
-        if isUnreserved(byte) {
-            throw Misspelling(
-                "must not escape what needs no escape: \(quoted(text))",
-                suggestion: normalised(text))
-        }
-        if byte == 0x2F || byte == 0x5C || byte < 0x20 || byte == 0x7F {
+        if isRefused(byte) {
             throw Misspelling(
                 "can never match: \(quoted(text))",
-                hint: "requests with an encoded slash, backslash or control byte are refused")
+                hint: "requests with an encoded slash, backslash, semicolon or control byte are "
+                    + "refused")
         }
-        if spelling != spelling.uppercased() {
+        if text != normalised(text) {
             throw Misspelling(
-                "must have escapes in upper case: \(quoted(text))",
-                suggestion: normalised(text))
+                "has an escape that is not in normal form: \(quoted(text))",
+                suggestion: normalised(text),
+                hint: "routes are compared with paths whose needless escapes were removed")
         }
     }
 
     /// The path with each escape in normal form (RFC 3986, section 6.2.2).
     private static func normalised(_ text: String) -> String {
         text.replacing(/%([0-9A-Fa-f]{2})/) { match in
-            guard let byte = UInt8(match.1, radix: 16), isUnreserved(byte) else {
-                return match.0.uppercased()
-            }
+            // A backend may read "+" as a space and "%2B" as a plus.
+            guard let byte = UInt8(match.1, radix: 16), isPlain(byte), byte != 0x2B,
+                !isRefused(byte)
+            else { return match.0.uppercased() }
             return String(decoding: [byte], as: UTF8.self)
         }
     }
 
-    private static func escape(_ byte: UInt8) -> String {
-        if byte > 0x20, byte < 0x7F, !Array("\"<>\\^`{|}".utf8).contains(byte) {
-            return String(decoding: [byte], as: UTF8.self)
-        }
+    private static func escaped(_ byte: UInt8) -> String {
+        if isPlain(byte) || byte == 0x25 { return String(decoding: [byte], as: UTF8.self) }
         let digits = String(byte, radix: 16, uppercase: true)
         return "%" + (digits.count == 1 ? "0" : "") + digits
     }
 
-    /// RFC 3986, section 2.3.
-    private static func isUnreserved(_ byte: UInt8) -> Bool {
-        isLetterOrDigit(byte) || Array("-._~".utf8).contains(byte)
+    /// What stands in a path as itself: pchar of RFC 3986, section 3.3, without "%" and ";", and "/".
+    private static func isPlain(_ byte: UInt8) -> Bool {
+        isLetterOrDigit(byte) || Array("-._~!$&'()*+,=:@/".utf8).contains(byte)
+    }
+
+    /// What must not hide in an escape.
+    private static func isRefused(_ byte: UInt8) -> Bool {
+        byte < 0x20 || byte == 0x7F || Array("/\\;".utf8).contains(byte)
     }
 }
