@@ -1,4 +1,17 @@
 extension Configuration {
+    /// Reads and checks a configuration file; see `load(text:fileName:surroundings:)`. A file that
+    /// cannot be read is a diagnostic too.
+    public static func load(
+        file: String, surroundings: Surroundings = .process
+    ) -> (configuration: Configuration?, diagnostics: [Diagnostic]) {
+        guard let bytes = surroundings.file(file) else {
+            let log = DiagnosticLog(file: file, text: "")
+            log.error("the file cannot be read", at: nil)
+            return (nil, log.sorted())
+        }
+        return load(bytes: bytes, fileName: file, surroundings: surroundings)
+    }
+
     /// Reads and checks a configuration file's text.
     ///
     /// - Parameters:

@@ -1,1 +1,4 @@
-print("portcullis")
+internal import Glibc
+
+let exitCode = Invocation.perform(Array(CommandLine.arguments.dropFirst()), console: .process)
+exit(exitCode.rawValue)

@@ -81,7 +81,7 @@ func quoted(_ text: String) -> String {
 
 /// Text with every control character replaced, so that a file cannot steer the terminal that shows
 /// it.
-func printable(_ text: String) -> String {
+public func printable(_ text: String) -> String {
     var view = String.UnicodeScalarView()
     for scalar in text.unicodeScalars {
         let isControl =

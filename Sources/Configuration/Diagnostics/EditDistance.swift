@@ -2,7 +2,7 @@
 ///
 /// Near means a third of the letters or fewer differ, or one is the start of the other ("warn"); of
 /// equally near names the first in `known` wins.
-func nearest(to text: String, among known: some Sequence<String>) -> String? {
+public func nearest(to text: String, among known: some Sequence<String>) -> String? {
     let letters = Array(text.lowercased().utf8)
     let longest = 64
     if letters.isEmpty || letters.count > longest { return nil }

@@ -116,9 +116,17 @@ public struct ListenerLimits: Sendable, Equatable {
 
 /// `[project.NAME]`: the project, and where its keys come from.
 public struct ProjectSource: Sendable, Equatable {
-    public enum KeySource: Sendable, Equatable {
+    public enum KeySource: Sendable, Equatable, CustomStringConvertible {
         case url(String)
         case file(String)
+
+        /// The file, or the URL without its query, which may hold an API key.
+        public var description: String {
+            switch self {
+            case .url(let url): redacted(url)
+            case .file(let path): path
+            }
+        }
     }
 
     public var project: Project

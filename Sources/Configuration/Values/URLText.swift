@@ -53,7 +53,7 @@ struct URLText {
 }
 
 /// A URL without what may be secret in it: user, password and query.
-func redacted(_ url: String) -> String {
+public func redacted(_ url: String) -> String {
     var shown = url[...]
     if let query = shown.firstIndex(of: "?") { shown = shown[..<query] + "?…" }
     guard let scheme = shown.firstRange(of: "://"), let at = shown.lastIndex(of: "@"),

@@ -65,3 +65,13 @@ extension IPAddress {
         return isIPv4 ? Array(all[12...]) : all
     }
 }
+
+extension IPNetwork: CustomStringConvertible {
+    /// CIDR notation; a single address has no prefix.
+    public var description: String {
+        var text: [UInt8] = []
+        base.appendText(to: &text)
+        let address = String(decoding: text, as: UTF8.self)
+        return prefix == bytes.count * 8 ? address : "\(address)/\(prefix)"
+    }
+}

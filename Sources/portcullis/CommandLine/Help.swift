@@ -1,0 +1,84 @@
+/// What `--help` prints.
+enum Help {
+    static let version = "0.1.0"
+
+    /// One line below a usage error.
+    static func pointer(_ command: String?) -> String {
+        let topic = command.flatMap(Invocation.Topic.init(rawValue:)) ?? .everything
+        return topic == .everything
+            ? "Try \"portcullis --help\"." : "Try \"portcullis \(topic.rawValue) --help\"."
+    }
+
+    static func text(_ topic: Invocation.Topic) -> String {
+        switch topic {
+        case .everything: everything
+        case .run: run
+        case .check: check
+        case .explain: explain
+        case .demo: demo
+        }
+    }
+
+    private static let everything = """
+        portcullis: a reverse proxy that verifies Firebase App Check tokens
+
+        usage: portcullis COMMAND [OPTION]…
+
+          run -c FILE                     serve what the configuration says
+          check -c FILE                   validate the configuration and print the route table
+          explain -c FILE METHOD URL      say what would happen to a request, and why
+          demo                            a backend, a token issuer and the proxy on loopback
+
+        Every command has --help and --version.
+        Exit codes: 0 done, 1 the configuration or the request is wrong, 2 usage, 70 internal.
+        """
+
+    private static let run = """
+        usage: portcullis run -c FILE
+
+        Serves what the configuration says until it is stopped.
+
+          -c, --config FILE    the configuration; proxy.conf.example explains every key
+
+        Signals: SIGHUP reads the configuration again (a broken one changes nothing), SIGTERM and
+        SIGINT finish the requests in flight and stop.
+        Exit codes: 0 stopped, 1 the configuration is wrong, 2 usage, 70 internal.
+        """
+
+    private static let check = """
+        usage: portcullis check -c FILE
+
+        Validates a configuration. Lists every mistake with file, line and column on the standard
+        error, or prints the route table, most specific route first, on the standard output.
+
+          -c, --config FILE    the configuration
+
+        Exit codes: 0 the configuration is good, 1 it is not, 2 usage, 70 internal.
+        """
+
+    private static let explain = """
+        usage: portcullis explain -c FILE METHOD URL [OPTION]…
+
+        Says what would happen to a request: which route serves it, which rules that route has, what
+        each step of verification says about the token, and what the answer would be. Sends nothing.
+
+          -c, --config FILE      the configuration
+          -H, --header FIELD     a field of the request, "Name: value"; may be repeated
+          --token TOKEN          the App Check token; "-" reads it from the standard input, where the
+                                 list of processes does not show it
+          --client-ip ADDRESS    who asks, for the enforced share (default 127.0.0.1)
+          --fetch-keys           fetch key sets that are configured as a URL; without it, signatures
+                                 are checked only where the key set is a file
+
+        Exit codes: 0 the request would be forwarded, 1 it would be refused or the configuration is
+        wrong, 2 usage, 70 internal.
+        """
+
+    private static let demo = """
+        usage: portcullis demo
+
+        Runs an echo backend, a development token issuer and the proxy in one process on loopback,
+        with one monitored and one enforced route, and prints curl lines to try. Needs no network.
+        Stop it with Ctrl-C.
+        """
+}

@@ -1,0 +1,101 @@
+internal import Configuration
+
+/// What a command line asks for.
+enum Invocation: Equatable {
+    case run(configuration: String)
+    case check(configuration: String)
+    case explain(ExplainRequest)
+    case demo
+    case help(Topic)
+    case version
+
+    /// What help is about.
+    enum Topic: String, CaseIterable {
+        case run, check, explain, demo
+        case everything = ""
+    }
+
+    /// Reads the arguments behind the program's name.
+    init(_ arguments: [String]) throws(UsageError) {
+        guard let command = arguments.first else {
+            throw UsageError("which command?")
+        }
+        let rest = Array(arguments.dropFirst())
+        switch command {
+        case "run": self = try Self.withConfiguration(rest, .run) { .run(configuration: $0) }
+        case "check": self = try Self.withConfiguration(rest, .check) { .check(configuration: $0) }
+        case "explain": self = try Self.explain(rest)
+        case "demo": self = try Self.demo(rest)
+        case "help": self = try Self.help(rest)
+        case "-h", "--help": self = .help(.everything)
+        case "--version", "version": self = .version
+        case "status", "rollout": throw UsageError("\"\(command)\" is not supported yet")
+        default: throw Self.unknown(command)
+        }
+    }
+
+    /// Reads the arguments and does what they ask for.
+    static func perform(_ arguments: [String], console: Console) -> ExitCode {
+        let invocation: Invocation
+        do {
+            invocation = try Invocation(arguments)
+        } catch {
+            console.complain("portcullis: \(error.message)")
+            console.complain(Help.pointer(arguments.first))
+            return .usage
+        }
+        switch invocation {
+        case .run(let configuration): return RunCommand(configuration, console).perform()
+        case .check(let configuration): return CheckCommand(configuration, console).perform()
+        case .explain(let request): return ExplainCommand(request, console).perform()
+        case .demo: return DemoCommand(console).perform()
+        case .help(let topic): console.print(Help.text(topic))
+        case .version: console.print("portcullis \(Help.version)")
+        }
+        return .done
+    }
+
+    private static func unknown(_ command: String) -> UsageError {
+        let known = Topic.allCases.map(\.rawValue) + ["help"]
+        let suggestion = nearest(to: command, among: known).map { "; did you mean \"\($0)\"?" }
+        return UsageError("unknown command \"\(command)\"" + (suggestion ?? ""))
+    }
+
+    private static func withConfiguration(
+        _ arguments: [String], _ topic: Topic, _ make: (String) -> Invocation
+    ) throws(UsageError) -> Invocation {
+        let options = try ParsedOptions(arguments, known: [.config, .help, .version])
+        if let general = general(options, topic) { return general }
+        try options.noOperands()
+        guard let configuration = try options.one(.config) else {
+            throw UsageError("\(topic.rawValue) needs -c FILE")
+        }
+        return make(configuration)
+    }
+
+    private static func explain(_ arguments: [String]) throws(UsageError) -> Invocation {
+        let options = try ParsedOptions(
+            arguments, known: [.config, .help, .version] + ExplainRequest.options)
+        if let general = general(options, .explain) { return general }
+        return .explain(try ExplainRequest(options))
+    }
+
+    private static func demo(_ arguments: [String]) throws(UsageError) -> Invocation {
+        let options = try ParsedOptions(arguments, known: [.help, .version])
+        if let general = general(options, .demo) { return general }
+        try options.noOperands()
+        return .demo
+    }
+
+    private static func help(_ arguments: [String]) throws(UsageError) -> Invocation {
+        guard let name = arguments.first else { return .help(.everything) }
+        guard let topic = Topic(rawValue: name) else { throw unknown(name) }
+        return .help(topic)
+    }
+
+    /// `--help` and `--version` win over everything else.
+    private static func general(_ options: ParsedOptions, _ topic: Topic) -> Invocation? {
+        if options.has(.help) { return .help(topic) }
+        return options.has(.version) ? .version : nil
+    }
+}

@@ -1,0 +1,68 @@
+internal import Attestation
+internal import Configuration
+internal import Policy
+
+/// Words for what a configuration has by index.
+struct RouteWording {
+    private let configuration: Configuration
+
+    init(_ configuration: Configuration) {
+        self.configuration = configuration
+    }
+
+    func methods(of route: Route) -> String {
+        route.methods.isEmpty ? "any" : route.methods.joined(separator: ",")
+    }
+
+    func upstream(of route: Route) -> String {
+        configuration.upstreams.indices.contains(route.upstream)
+            ? configuration.upstreams[route.upstream].name : "?"
+    }
+
+    /// "25% by client_ip", or "-" where nothing is enforced.
+    func share(of route: Route) -> String {
+        guard route.mode == .enforce else { return "-" }
+        let share = formatShare(route.enforcedShare)
+        return route.enforcedShare == EnforcedShare.everybody
+            ? share : "\(share) by \(Self.stickyBy(route))"
+    }
+
+    static func stickyBy(_ route: Route) -> String {
+        switch route.stickyBy {
+        case .clientIP: "client_ip"
+        case .field(let name): "header:\(name)"
+        case .app: "app"
+        }
+    }
+
+    /// The apps that may call a route: aliases, where all of a project's are meant its name.
+    func apps(of route: Route) -> String {
+        if route.mode == .off { return "-" }
+        if let apps = route.apps { return apps.map(name).joined(separator: ",") }
+        guard let projects = route.projects else { return "any" }
+        return projects.map { "any of \(project($0))" }.joined(separator: ",")
+    }
+
+    func project(_ index: Int) -> String {
+        configuration.projects.indices.contains(index)
+            ? configuration.projects[index].project.name : "?"
+    }
+
+    /// "ios", or "staging/ios" where several projects are served.
+    func name(_ app: AppIndex) -> String {
+        guard configuration.projects.indices.contains(app.project) else { return "?" }
+        let project = configuration.projects[app.project].project
+        guard project.apps.indices.contains(app.app) else { return "?" }
+        let alias = project.apps[app.app].alias
+        return configuration.projects.count > 1 ? "\(project.name)/\(alias)" : alias
+    }
+}
+
+/// A share as people write it: "25%", "0.5%".
+func formatShare(_ share: UInt32) -> String {
+    let (whole, millionths) = share.quotientAndRemainder(dividingBy: 1_000_000)
+    if millionths == 0 { return "\(whole)%" }
+    let digits = String(millionths)
+    let decimals = String(repeating: "0", count: 6 - digits.count) + digits
+    return "\(whole).\(String(decimals.reversed().drop { $0 == "0" }.reversed()))%"
+}

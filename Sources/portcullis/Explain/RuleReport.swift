@@ -1,0 +1,41 @@
+internal import Configuration
+internal import Policy
+
+/// The rules of a route, for `explain`.
+struct RuleReport {
+    private let route: Route
+    private let wording: RouteWording
+
+    init(_ route: Route, _ configuration: Configuration) {
+        self.route = route
+        wording = RouteWording(configuration)
+    }
+
+    func print(_ console: Console) {
+        console.print("\nRules")
+        for (name, value) in lines {
+            let padding = String(repeating: " ", count: max(1, 16 - name.count))
+            console.print("  \(name)\(padding)\(value)")
+        }
+    }
+
+    private var lines: [(String, String)] {
+        var lines = [("upstream", wording.upstream(of: route)), ("app_check", route.mode.rawValue)]
+        if route.mode == .enforce {
+            lines.append(("enforce_percent", formatShare(route.enforcedShare)))
+            lines.append(("sticky_by", "\(RouteWording.stickyBy(route)), seed \"\(route.seed)\""))
+        }
+        if route.mode != .off {
+            let projects = route.projects.map { $0.map(wording.project).joined(separator: ", ") }
+            lines.append(("projects", projects ?? "every one"))
+            lines.append(("apps", wording.apps(of: route)))
+        }
+        lines.append(("forward_token", route.forwardToken ? "yes" : "no, removed on the way"))
+        if let cors = route.cors {
+            let origins = cors.allowOrigins.joined(separator: ", ")
+            let preflights = cors.answerPreflights ? "answered here" : "forwarded"
+            lines.append(("cors", "\(origins); preflights are \(preflights)"))
+        }
+        return lines
+    }
+}

@@ -1,0 +1,139 @@
+internal import Attestation
+internal import Configuration
+internal import HTTP
+internal import Policy
+
+/// What the proxy would think of a request's token on a route, step by step.
+struct TokenJudgement {
+    /// The verdict; when keys were missing, the one that a good signature would lead to.
+    private(set) var verdict: Verdict
+    private(set) var steps: [VerificationStep] = []
+    /// Why the signature was not checked, when it was not.
+    private(set) var signatureUnchecked: String?
+    /// The app that a verified token names.
+    private(set) var app: AppIndex?
+    private(set) var appID: String?
+    /// The request asks whether another may be sent (Fetch, section 4.8).
+    private(set) var isPreflight = false
+    /// In words, where the verdict needs any.
+    private(set) var note: String?
+
+    init(
+        _ request: SentRequest, on route: Route, of configuration: Configuration,
+        keys source: any KeySetSource, now: Int64
+    ) {
+        verdict = .exempt
+        let verifier = TokenVerifier(projects: configuration.projects.map(\.project))
+        if Policy.isPreflight(
+            method: request.method.span, hasOrigin: request.head.fields.contains(.origin),
+            hasRequestMethod: request.head.fields.contains(.accessControlRequestMethod))
+        {
+            isPreflight = true
+            note = "a preflight: browsers send it without a token"
+            return
+        }
+        if route.mode == .off {
+            note = "the route does not look at tokens"
+            return
+        }
+        if URLTokenScanner.carriesToken(
+            request.query.span, isToken: verifier.isTokenOfServedIssuer)
+        {
+            verdict = .invalid(.inURL)
+            note = "the query carries a token, where logs and proxies on the way keep it"
+            return
+        }
+        let tokens = request.values(of: .appCheckToken)
+        guard let token = tokens.first else {
+            judgeMissing(request, route, configuration)
+            return
+        }
+        if tokens.count > 1 || token.contains(UInt8(ascii: ",")) {
+            verdict = .invalid(.duplicate)
+            note = "the field carries more than one value"
+            return
+        }
+        judge(token, route, configuration, verifier, source, now)
+    }
+
+    private mutating func judgeMissing(
+        _ request: SentRequest, _ route: Route, _ configuration: Configuration
+    ) {
+        let userAgent = request.values(of: .userAgent).first ?? []
+        let reason = route.missingReason(
+            configuration.projects.map(\.fingerprints), hasField: request.hasField,
+            userAgent: userAgent.span)
+        verdict = .missing(reason)
+        note =
+            switch reason {
+            case .outdatedClient: "the request bears a fingerprint of an older build of an app"
+            case .unknownOrigin: "nothing says that the request comes from one of the apps"
+            }
+    }
+
+    private mutating func judge(
+        _ token: [UInt8], _ route: Route, _ configuration: Configuration,
+        _ verifier: TokenVerifier, _ source: any KeySetSource, _ now: Int64
+    ) {
+        var sets: [Int: Result<KeySet, KeysNotLoaded>] = [:]
+        let keys = { (project: Int) -> KeySet? in
+            let result = sets[project] ?? source.keySet(of: configuration.projects[project])
+            sets[project] = result
+            return try? result.get()
+        }
+        steps = verifier.explain(token.span, now: now, keys: keys)
+        switch verifier.verify(token.span, now: now, keys: keys) {
+        case .verified(let verified):
+            judge(app: verified, on: route)
+        case .attestationFailed:
+            verdict = .attestationFailed
+            note = "the app's SDK could not attest: see its own log"
+        case .debugSecret:
+            verdict = .invalid(.malformed)
+            note = "a debug secret belongs into the Firebase console, never into a request"
+        case .invalid(let reason): verdict = .invalid(reason)
+        case .unknownKey: verdict = .invalid(.unknownKey)
+        case .keysUnavailable(let project):
+            if case .failure(let error)? = sets[project] { signatureUnchecked = error.reason }
+            steps = steps.map(Self.withoutKeys)
+            verdict = Self.assumingSignature(steps)
+        }
+    }
+
+    /// The last step: may this app call this route? Apps go by the app id, so a token of a project
+    /// that the route does not list is no better than one of an app that it does not list.
+    private mutating func judge(app token: VerifiedToken, on route: Route) {
+        appID = token.appID
+        app = token.app.map { AppIndex(project: token.project, app: $0) }
+        let isProjectAccepted = route.projects?.contains(token.project) ?? true
+        let isAppAccepted = route.apps.map { apps in app.map(apps.contains) ?? false } ?? true
+        verdict = isProjectAccepted && isAppAccepted ? .verified : .appNotAllowed
+        let step: VerificationStep.Outcome =
+            verdict == .verified
+            ? .holds("\"\(token.appID)\" may call this route")
+            : .fails(
+                isProjectAccepted
+                    ? "\"\(token.appID)\" is not among the route's apps"
+                    : "its project is not among the route's projects")
+        steps.append(VerificationStep(name: "app", outcome: step))
+    }
+
+    /// Without keys nothing is known about the signature, which is no failure of the token.
+    private static func withoutKeys(_ step: VerificationStep) -> VerificationStep {
+        ["key", "signature"].contains(step.name)
+            ? VerificationStep(name: step.name, outcome: .skipped("no keys")) : step
+    }
+
+    /// What the claims alone come to.
+    private static func assumingSignature(_ steps: [VerificationStep]) -> Verdict {
+        let failed = steps.first {
+            if case .fails = $0.outcome { true } else { false }
+        }
+        guard let name = failed?.name else { return .verified }
+        switch name {
+        case "expiry": return .invalid(.expired)
+        case "not_before": return .invalid(.notYetValid)
+        default: return .invalid(InvalidReason(rawValue: name) ?? .malformed)
+        }
+    }
+}
