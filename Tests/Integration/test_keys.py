@@ -340,7 +340,7 @@ def test_key_requests_carry_the_configured_fields(start, origin, secure_server, 
 
 def test_keys_are_fetched_through_an_egress_proxy(start, origin, secure_server, authority, mint):
     tunnel = ConnectProxy()
-    proxy = start(origin, **secure(secure_server, authority, f'egress_proxy = "127.0.0.1:{tunnel.port}"',
+    proxy = start(origin, **secure(secure_server, authority, f'egress_proxy = "http://127.0.0.1:{tunnel.port}"',
                                    host="localhost"))
     assert_judged(proxy, origin, mint(), "verified")
     head = tunnel.heads[0].decode()
@@ -352,7 +352,7 @@ def test_an_egress_proxy_that_refuses_leaves_the_proxy_not_ready(
         start, origin, secure_server, authority):
     tunnel = ConnectProxy(refuse=True)
     proxy = start(origin, ready="/healthz",
-                  **secure(secure_server, authority, f'egress_proxy = "127.0.0.1:{tunnel.port}"'))
+                  **secure(secure_server, authority, f'egress_proxy = "http://127.0.0.1:{tunnel.port}"'))
     wait_until(lambda: tunnel.heads, "the egress proxy is asked")
     not_ready(proxy)
     assert secure_server.requests == []

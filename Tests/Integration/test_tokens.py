@@ -85,7 +85,7 @@ def test_T2_a_critical_extension_is_refused(proxy, origin, mint):
 
 
 def test_T3_a_token_without_a_key_id_never_tries_keys(proxy, origin, mint):
-    assert_judged(proxy, origin, mint(header={"kid": None}), "invalid", "unknown_key")
+    assert_judged(proxy, origin, mint(header={"kid": None}), "invalid", "malformed")
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_T9_a_time_that_is_no_sensible_number_is_refused(proxy, origin, mint, cl
 
 @pytest.mark.parametrize("claim", ["exp", "iat"])
 def test_T9_both_times_are_required(proxy, origin, mint, claim):
-    assert_judged(proxy, origin, mint(drop=(claim,)), "invalid", "lifetime")
+    assert_judged(proxy, origin, mint(drop=(claim,)), "invalid", "malformed")
 
 
 @pytest.mark.parametrize("claims, reason", [
@@ -302,6 +302,6 @@ def test_T16_the_cache_tells_tokens_apart_by_every_byte(proxy, origin, mint):
 def test_a_debug_secret_is_explained_but_not_repeated(proxy, origin):
     secret = "7D6C9A9E-3F7B-4B5E-9E0B-0C6C1B1A2F3D"
     assert_judged(proxy, origin, secret, "invalid", "malformed")
-    proxy.wait_for_record(lambda record: "debug" in str(record.get("message", "")).lower()
-                          and record.get("level") != "debug", "one that explains the debug secret")
+    proxy.wait_for_record(lambda record: "debug" in record["msg"].lower() and record["level"] == "warning",
+                          "one that explains the debug secret")
     assert secret not in proxy.output()

@@ -106,7 +106,7 @@ def test_a_request_that_may_have_been_acted_upon_is_never_sent_twice(start, new_
     with proxy.connect() as connection:
         assert connection.ask(request("GET", "/open/warm")).status == 200
         origin.on("/open/x", lambda exchange: exchange.close())
-        assert_problem(connection.ask(request(method, "/open/x", body=b"hello")), 502, "upstream_reset")
+        assert_problem(connection.ask(request(method, "/open/x", body=b"hello")), 502, "upstream_unreachable")
     assert origin.targets() == ["/open/warm", "/open/x"]
 
 
@@ -157,7 +157,7 @@ def test_a_server_that_is_down_is_passed_over_while_nothing_was_sent(start, new_
 
 def test_an_origin_that_is_down_is_a_502(start):
     proxy = start(free_port())
-    assert_problem(proxy.ask("GET", "/open/x"), 502, "upstream_connect")
+    assert_problem(proxy.ask("GET", "/open/x"), 502, "upstream_unreachable")
     assert proxy.access_of("/open/x")["failure"] == "upstream_connect"
     # Refusals of our own do not need the origin.
     assert_rejected(proxy.ask("GET", "/enforced/x"), "token_missing")
@@ -182,7 +182,7 @@ def test_an_origin_that_does_not_accept_is_a_504(start):
         filler.connect_ex(("127.0.0.1", port))
         fillers.append(filler)
     proxy = start(port, upstream='timeouts = { connect = "300ms" }')
-    assert_problem(proxy.ask("GET", "/open/x"), 504, "upstream_connect_timeout")
+    assert_problem(proxy.ask("GET", "/open/x"), 504, "upstream_timeout")
     for sock in [*fillers, listener]:
         sock.close()
 
@@ -192,7 +192,7 @@ def test_an_origin_that_does_not_answer_is_a_504(start, new_origin):
     proxy = start(origin, upstream='timeouts = { response_header = "300ms" }')
     origin.on("/open/x", lambda exchange: exchange.peer_closed() and exchange.close())
     with proxy.connect() as connection:
-        assert_problem(connection.ask(request("GET", "/open/x")), 504, "upstream_header_timeout")
+        assert_problem(connection.ask(request("GET", "/open/x")), 504, "upstream_timeout")
         # The client's connection is in order and stays.
         assert connection.ask(request("GET", "/open/next")).status == 200
     assert origin.requests[0].connection != origin.requests[1].connection
@@ -210,8 +210,8 @@ def test_a_slow_upload_does_not_count_against_the_origins_time(start, new_origin
 
 
 @pytest.mark.parametrize("script, code", [
-    (lambda exchange: exchange.close(), "upstream_reset"), (lambda exchange: exchange.reset(), "upstream_reset"),
-    (lambda exchange: (exchange.send(b"HTTP/1.1 200 OK\r\nX: "), exchange.close()), "upstream_reset"),
+    (lambda exchange: exchange.close(), "upstream_unreachable"), (lambda exchange: exchange.reset(), "upstream_unreachable"),
+    (lambda exchange: (exchange.send(b"HTTP/1.1 200 OK\r\nX: "), exchange.close()), "upstream_unreachable"),
     (lambda exchange: (exchange.send(b"nonsense\r\n\r\n"), exchange.close()), "upstream_protocol")],
     ids=["close", "reset", "mid-head", "nonsense"])
 def test_an_origin_that_breaks_off_is_a_502(proxy, origin, script, code):
@@ -245,7 +245,7 @@ servers = ["no-such-host.invalid:80"]
 ''', ready=None)
     wait_until(lambda: proxy.process.poll() is not None or answers(proxy), "an answer or an end")
     if proxy.process.poll() is None:
-        assert_problem(proxy.ask("GET", "/open/x"), 502, "upstream_unresolved")
+        assert_problem(proxy.ask("GET", "/open/x"), 502, "upstream_unreachable")
     else:
         assert proxy.wait_for_exit() == 1 and "no-such-host.invalid" in proxy.output()
         proxy.process.returncode = 0

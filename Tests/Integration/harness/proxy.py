@@ -156,7 +156,8 @@ class Portcullis:
         self.folder, self.port, self.admin_port = folder, port, admin_port
         self.config_path = folder / "proxy.conf"
         self.config_path.write_text(config)
-        self.changed = threading.Condition()
+        # Reentrant: what waits on it reads through methods that take it too.
+        self.changed = threading.Condition(threading.RLock())
         self.lines: list[str] = []
         self.records: list[dict] = []
         self.process = subprocess.Popen(
@@ -241,7 +242,7 @@ class Portcullis:
     def access(self) -> list[dict]:
         """The access log so far: one record a request."""
         with self.changed:
-            return [record for record in self.records if "status" in record and "method" in record]
+            return [record for record in self.records if record.get("msg") == "request"]
 
     def wait_for_record(self, condition, what: str, within: float = 10) -> dict:
         """The first record, access or not, for which `condition` holds."""
@@ -260,8 +261,7 @@ class Portcullis:
         """The access record number `index` of those for a path."""
 
         def matches():
-            return [record for record in self.records
-                    if "status" in record and str(record.get("path", "")).split("?")[0] == path]
+            return [record for record in self.access() if record["target"].split("?")[0] == path]
 
         with self.changed:
             assert self.changed.wait_for(lambda: len(matches()) > index, 10), (
