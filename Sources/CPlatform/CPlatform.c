@@ -47,6 +47,8 @@ int CPlatform_getsockname(int descriptor, struct sockaddr *address, socklen_t *l
     return getsockname(descriptor, address, length);
 }
 
+int CPlatform_shutdown(int descriptor) { return shutdown(descriptor, SHUT_RDWR); }
+
 int CPlatform_shutdown_write(int descriptor) { return shutdown(descriptor, SHUT_WR); }
 
 ssize_t CPlatform_send(int descriptor, const void *bytes, size_t count) {

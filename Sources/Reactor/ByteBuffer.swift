@@ -91,6 +91,14 @@ public final class ByteBuffer {
         back = 0
     }
 
+    /// Forgets every byte, and gives memory back when it grew beyond `limit` bytes.
+    public func shrink(above limit: Int, to capacity: Int) {
+        removeAll()
+        if storage.count <= limit { return }
+        storage.deallocate()
+        storage = .allocate(byteCount: max(capacity, 64), alignment: 16)
+    }
+
     /// Makes room for at least `count` more bytes, by moving what is here to the start of the memory or by
     /// growing it.
     public func reserve(_ count: Int) {
@@ -148,6 +156,11 @@ public final class ByteBuffer {
                 from: source.baseAddress.unsafelyUnwrapped, byteCount: count)
         }
         back += count
+    }
+
+    /// Appends the bytes of an array.
+    public func append(_ array: [UInt8]) {
+        append(array.span)
     }
 
     /// Appends a literal; its bytes are in the binary, so nothing is allocated.

@@ -2,7 +2,8 @@ internal import CPlatform
 internal import Glibc
 
 /// An error number of the kernel (errno(3)).
-public struct Errno: Error, Sendable, Equatable, Hashable, RawRepresentable, CustomStringConvertible {
+public struct Errno: Error, Sendable, Equatable, Hashable, RawRepresentable, CustomStringConvertible
+{
     public let rawValue: Int32
 
     public init(rawValue: Int32) {
@@ -33,6 +34,10 @@ public struct Errno: Error, Sendable, Equatable, Hashable, RawRepresentable, Cus
     public static let brokenPipe = Errno(rawValue: EPIPE)
     /// EADDRINUSE.
     public static let addressInUse = Errno(rawValue: EADDRINUSE)
+    /// EADDRNOTAVAIL.
+    public static let addressNotAvailable = Errno(rawValue: EADDRNOTAVAIL)
+    /// EACCES.
+    public static let permissionDenied = Errno(rawValue: EACCES)
     /// ENOENT.
     public static let noSuchFile = Errno(rawValue: ENOENT)
     /// EINVAL.

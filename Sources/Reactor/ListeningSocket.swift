@@ -18,7 +18,9 @@ public final class ListeningDescriptor: Sendable {
         do throws(Errno) {
             if !address.isLocal {
                 try Syscalls.setOption(descriptor, level: SOL_SOCKET, SO_REUSEADDR, 1)
-                if isShared { try Syscalls.setOption(descriptor, level: SOL_SOCKET, SO_REUSEPORT, 1) }
+                if isShared {
+                    try Syscalls.setOption(descriptor, level: SOL_SOCKET, SO_REUSEPORT, 1)
+                }
                 if address.family == AF_INET6 {
                     try Syscalls.setOption(descriptor, level: Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1)
                 }

@@ -45,7 +45,8 @@ public enum NameResolver {
         -> [SocketAddress]
     {
         if let literal = SocketAddress(literal: host, port: port) { return [literal] }
-        let result: Result<[SocketAddress], ResolutionError> = await withCheckedContinuation { done in
+        let result: Result<[SocketAddress], ResolutionError> = await withCheckedContinuation {
+            done in
             let started = Thread.start(named: "resolver") {
                 let result: Result<[SocketAddress], ResolutionError>
                 do throws(ResolutionError) {
@@ -70,6 +71,7 @@ public enum NameResolver {
         let status = getnameinfo(
             address, length, &text, socklen_t(text.count), nil, 0, NI_NUMERICHOST)
         if status != 0 { return nil }
-        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return String(
+            decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }

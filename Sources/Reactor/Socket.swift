@@ -22,7 +22,8 @@ public final class Socket {
         do throws(Errno) {
             try loop.register(
                 registration,
-                events: CPlatform_EPOLLIN | CPlatform_EPOLLOUT | CPlatform_EPOLLRDHUP | CPlatform_EPOLLET)
+                events: CPlatform_EPOLLIN | CPlatform_EPOLLOUT | CPlatform_EPOLLRDHUP
+                    | CPlatform_EPOLLET)
         } catch {
             Syscalls.close(descriptor)
             isOpen = false
@@ -51,6 +52,7 @@ public final class Socket {
         let socket = try Socket(owning: descriptor, loop: loop)
         if !address.isLocal { socket.disableDelay() }
         socket.registration.isWritable = false
+        socket.registration.isReadable = false
         return socket
     }
 
@@ -133,6 +135,19 @@ public final class Socket {
         return .bytes(count)
     }
 
+    /// Whether an idle connection still stands: no end, no error, and no byte that nobody asked for. Asks the kernel.
+    public func isQuiet() -> Bool {
+        var byte: UInt8 = 0
+        return withUnsafeMutableBytes(of: &byte) { room in
+            do throws(Errno) {
+                _ = try Syscalls.receive(registration.descriptor, room)
+                return false
+            } catch {
+                return error == .wouldBlock
+            }
+        }
+    }
+
     /// Ends our sending side; the peer reads an end of stream after what was written.
     public func finishWriting() {
         if isOpen { Syscalls.shutdownWrite(registration.descriptor) }
@@ -141,6 +156,11 @@ public final class Socket {
     /// Makes close(2) send a reset, so that the peer cannot take a cut-off answer for a complete one.
     public func resetOnClose() {
         if isOpen { Syscalls.setLinger(registration.descriptor) }
+    }
+
+    /// Ends both directions at once but keeps the descriptor: reads see an end, writes fail.
+    public func breakOff() {
+        if isOpen { Syscalls.shutdown(registration.descriptor) }
     }
 
     /// Closes the descriptor. Closing twice is allowed.

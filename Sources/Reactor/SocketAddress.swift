@@ -58,9 +58,11 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
     /// The port, or nil for a local address.
     public var port: UInt16? {
         // Safe: sin_port and sin6_port both lie at offset 2 of the storage.
-        isLocal ? nil : withUnsafeBytes(of: storage) {
-            UInt16(bigEndian: $0.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
-        }
+        isLocal
+            ? nil
+            : withUnsafeBytes(of: storage) {
+                UInt16(bigEndian: $0.loadUnaligned(fromByteOffset: 2, as: UInt16.self))
+            }
     }
 
     /// The address bytes in network order: 4 for IPv4 (also when mapped into IPv6), 16 for IPv6, none for a local
@@ -69,7 +71,8 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
         withUnsafeBytes(of: storage) { bytes in
             if family == AF_INET { return Array(bytes[4..<8]) }
             if family != AF_INET6 { return [] }
-            let mapped = bytes[8..<18].allSatisfy { $0 == 0 } && bytes[18] == 0xFF && bytes[19] == 0xFF
+            let mapped =
+                bytes[8..<18].allSatisfy { $0 == 0 } && bytes[18] == 0xFF && bytes[19] == 0xFF
             return Array(mapped ? bytes[20..<24] : bytes[8..<24])
         }
     }
@@ -81,13 +84,26 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
         var text = [CChar](repeating: 0, count: Int(INET6_ADDRSTRLEN))
         let family = bytes.count == 4 ? AF_INET : AF_INET6
         guard inet_ntop(family, bytes, &text, socklen_t(text.count)) != nil else { return "?" }
-        return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return String(
+            decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
     public var description: String {
         guard let port else { return "unix" }
         let host = host
         return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
+    }
+
+    /// Whether this is the path of a local socket that a dead process left behind: it is there, and refuses.
+    public var isAbandonedSocket: Bool {
+        guard isLocal, let descriptor = try? Syscalls.socket(family: family) else { return false }
+        defer { Syscalls.close(descriptor) }
+        do throws(Errno) {
+            try Syscalls.connect(descriptor, self)
+            return false
+        } catch {
+            return error == .connectionRefused
+        }
     }
 
     func withUnsafeStorage<R>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {

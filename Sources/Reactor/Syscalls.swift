@@ -157,6 +157,11 @@ public enum Syscalls {
             descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
     }
 
+    /// shutdown(2) of both sides.
+    static func shutdown(_ descriptor: Int32) {
+        _ = CPlatform_shutdown(descriptor)
+    }
+
     /// shutdown(2) of the sending side.
     static func shutdownWrite(_ descriptor: Int32) {
         _ = CPlatform_shutdown_write(descriptor)

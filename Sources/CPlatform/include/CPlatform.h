@@ -29,6 +29,7 @@ int CPlatform_accept(int descriptor, struct sockaddr *peer, socklen_t *length);
 int CPlatform_bind(int descriptor, const struct sockaddr *address, socklen_t length);
 int CPlatform_connect(int descriptor, const struct sockaddr *address, socklen_t length);
 int CPlatform_getsockname(int descriptor, struct sockaddr *address, socklen_t *length);
+int CPlatform_shutdown(int descriptor);
 int CPlatform_shutdown_write(int descriptor);
 ssize_t CPlatform_send(int descriptor, const void *bytes, size_t count);
 

@@ -6,7 +6,7 @@ extension Span where Element == UInt8 {
     /// - Parameter literal: Small letters, digits, "-" only. Bytes below 0x20 in the span may match a
     ///   mark or digit of it, so the span must be a checked name or value.
     @inline(__always)
-    func hasPrefix(_ literal: StaticString, at start: Int = 0) -> Bool {
+    public func hasPrefix(_ literal: StaticString, at start: Int = 0) -> Bool {
         matches(literal, at: start, folding: 0x2020_2020_2020_2020)
     }
 

@@ -71,6 +71,8 @@ extension ProxyProblem {
         case .internalError:
             ("Internal error", "The proxy failed; the request id leads to its log.")
         case .upstreamUnreachable: ("Upstream unreachable", "No backend server could be reached.")
+        case .upstreamReset:
+            ("Upstream failed", "The backend closed the connection before it answered.")
         case .upstreamProtocol: ("Upstream failed", "The backend's answer does not follow HTTP.")
         case .draining: ("Shutting down", "This instance is going away. Try again.")
         case .upstreamTimeout: ("Upstream timeout", "The backend did not answer in time.")

@@ -17,6 +17,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
     // The upstream's side.
     case upstreamUnreachable = "upstream_unreachable"
     case upstreamTimeout = "upstream_timeout"
+    case upstreamReset = "upstream_reset"
     case upstreamProtocol = "upstream_protocol"
 
     /// The HTTP status of the answer (RFC 9110, section 15; RFC 6585).
@@ -32,7 +33,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
         case .misdirected: 421
         case .headerTooLarge: 431
         case .internalError: 500
-        case .upstreamUnreachable, .upstreamProtocol: 502
+        case .upstreamUnreachable, .upstreamReset, .upstreamProtocol: 502
         case .draining: 503
         case .upstreamTimeout: 504
         case .versionNotSupported: 505
@@ -44,7 +45,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
     public var grpcStatus: UInt8 {
         switch self {
         case .badRequest, .headerTooLarge, .uriTooLong, .expectationFailed, .versionNotSupported,
-            .misdirected, .upstreamProtocol, .internalError:
+            .misdirected, .upstreamReset, .upstreamProtocol, .internalError:
             13
         case .notFound, .methodNotAllowed: 12
         case .bodyTooLarge: 8

@@ -1,3 +1,4 @@
+public import Attestation
 public import HTTP
 public import Policy
 
@@ -48,6 +49,8 @@ public final class RequestRecord {
     /// Configured app of a verified token; nil is `other` when `hasApp`, else no app at all.
     public var app: AppIndex?
     public var hasApp = false
+    /// The claims of a verified token.
+    public var token: VerifiedToken?
     /// The sticky key of an enforced route was not there.
     public var isShareKeyMissing = false
     /// A bare debug secret stood where a token belongs.
@@ -90,6 +93,7 @@ public final class RequestRecord {
         code = nil
         app = nil
         hasApp = false
+        token = nil
         isShareKeyMissing = false
         isDebugSecret = false
         status = 0

@@ -1,0 +1,69 @@
+internal import HTTP
+internal import Reactor
+
+/// The heads that go to the client.
+extension Exchange {
+    /// Writes the head of the upstream's final answer.
+    ///
+    /// - Parameter isBodyOutstanding: The request's body was not complete when the answer came, so what follows on the
+    ///   connection is not the next request.
+    /// - Returns: how the body is delimited on the way to the client.
+    func writeAnswerHead(isBodyOutstanding: Bool) -> BodyFraming {
+        let framing = clientFraming
+        willPersist =
+            head.isPersistent && !state.isDraining && !isBodyOutstanding && framing != .untilClose
+        writeStatusLine()
+        // The length of what a HEAD would have brought, or of what was not modified, is the upstream's word.
+        writeKeptFields(withLength: framing == .none)
+        switch framing {
+        case .length(let length):
+            output.append("Content-Length: ")
+            output.append(decimal: length)
+            output.append("\r\n")
+        case .chunked: output.append("Transfer-Encoding: chunked\r\n")
+        case .none, .untilClose: break
+        }
+        if !willPersist {
+            output.append("Connection: close\r\n")
+        } else if head.version == .http10 {
+            output.append("Connection: keep-alive\r\n")
+        }
+        output.append("\r\n")
+        return framing
+    }
+
+    /// Passes an interim answer on, except to clients that would not understand it, and a 100 that nobody waits for.
+    func writeInterimHead() {
+        if head.version == .http10 || answer.status == 100 && !head.expectsContinue { return }
+        writeStatusLine()
+        writeKeptFields(withLength: false)
+        output.append("\r\n")
+    }
+
+    private var clientFraming: BodyFraming {
+        switch answer.framing {
+        case .none, .length: answer.framing
+        case .chunked, .untilClose: head.version == .http11 ? .chunked : .untilClose
+        }
+    }
+
+    private func writeStatusLine() {
+        output.append("HTTP/1.1 ")
+        output.append(decimal: UInt64(answer.status))
+        output.append(" ")
+        let upstreamInput = self.upstreamInput
+        output.append(upstreamInput.bytes.slice(answer.reason))
+        output.append("\r\n")
+    }
+
+    private func writeKeptFields(withLength: Bool) {
+        let upstreamInput = self.upstreamInput
+        let bytes = upstreamInput.bytes
+        for line in answer.fields.lines {
+            if line.isHopByHop || line.known == .transferEncoding { continue }
+            if line.known == .contentLength && !withLength { continue }
+            output.append(bytes.extracting(Int(line.name.start)..<line.value.end))
+            output.append("\r\n")
+        }
+    }
+}

@@ -1,0 +1,73 @@
+internal import Configuration
+internal import HTTP
+internal import Policy
+internal import Reactor
+
+/// Who is asking: the client's address and the request's id.
+extension Exchange {
+    /// Believes forwarding fields only when the peer is a trusted proxy (pitfall H6).
+    func identify(_ client: ClientConnection) {
+        guard client.isPeerTrusted else { return }
+        let input = self.input
+        let bytes = input.pinnedBytes
+        if let address = forwardedClient(client, bytes) {
+            clientAddress = address
+            var text: [UInt8] = []
+            address.appendText(to: &text)
+            record.clientAddress = String(decoding: text, as: UTF8.self)
+        }
+        if let line = head.fields.first(.requestID) {
+            let value = bytes.slice(line.value)
+            if isRequestID(value) {
+                record.requestID.removeAll(keepingCapacity: true)
+                record.requestID.append(value)
+            }
+        }
+    }
+
+    /// The rightmost address of X-Forwarded-For that is not itself a trusted proxy.
+    private func forwardedClient(_ client: ClientConnection, _ bytes: Span<UInt8>) -> IPAddress? {
+        var found: IPAddress?
+        for line in head.fields.lines.reversed() where line.known == .forwardedFor {
+            let value = bytes.slice(line.value)
+            var end = value.count
+            while end > 0 {
+                var start = end
+                while start > 0 && value[start - 1] != UInt8(ascii: ",") { start -= 1 }
+                let entry = trim(value.extracting(start..<end))
+                // An entry that is no address ends the chain of what can be believed.
+                guard let address = IPAddress(text: entry) else { return found }
+                found = address
+                if !client.listener.trustedProxies.contains(where: { $0.contains(address) }) {
+                    return found
+                }
+                end = start - 1
+            }
+        }
+        return found
+    }
+
+    @_lifetime(copy text)
+    private func trim(_ text: Span<UInt8>) -> Span<UInt8> {
+        var start = 0
+        var end = text.count
+        while start < end, text[start] == 0x20 || text[start] == 0x09 { start += 1 }
+        while end > start, text[end - 1] == 0x20 || text[end - 1] == 0x09 { end -= 1 }
+        return text.extracting(start..<end)
+    }
+
+    /// 1 to 128 characters that need no escaping anywhere.
+    private func isRequestID(_ value: Span<UInt8>) -> Bool {
+        if value.isEmpty || value.count > 128 { return false }
+        for index in value.indices {
+            switch value[index] {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"), UInt8(ascii: "_"),
+                UInt8(ascii: "."):
+                continue
+            default: return false
+            }
+        }
+        return true
+    }
+}

@@ -1,0 +1,127 @@
+internal import Configuration
+internal import HTTP
+internal import Policy
+internal import Reactor
+
+/// A connection to an upstream server, lent to one exchange.
+struct UpstreamLease {
+    let socket: Socket
+    /// Index of the server in its pool.
+    let server: Int
+    let isReused: Bool
+}
+
+/// The way to the upstream and back.
+extension Exchange {
+    /// Forwards the request and relays the answer. Needs policy's permit.
+    func forward(_ client: ClientConnection, _ permit: Permit, _ route: ServedRoute) async -> Fate {
+        let limit = client.listener.limits.body
+        if case .length(let length) = head.framing, length > limit {
+            record.failure = .bodyTooLarge
+            return await refuse(client, .bodyTooLarge)
+        }
+        record.upstream = route.upstream
+        let pool = state.pools[route.upstream]
+        let begun = state.loop.now
+        defer { record.upstreamMicroseconds = state.loop.now.microseconds(since: begun) }
+        writeRequestHead(client, permit, route)
+
+        var upload = BodyRelay(
+            incoming: head.framing, outgoing: head.framing == .chunked ? .chunked : .none,
+            limit: limit)
+        var tried: UInt64 = 0
+        while true {
+            let lease: UpstreamLease
+            switch await connect(client, pool, &tried) {
+            case .success(let connected): lease = connected
+            case .failure(let failure): return await fail(client, failure.reason)
+            }
+            record.upstreamServer = lease.server
+            lease.socket.waiter = client.waiter
+            let end = await transact(client, lease.socket, pool.upstream, &upload)
+            record.bytesIn = upload.contentBytes
+            pool.release(lease.server)
+            switch end {
+            case .answered(let fate, let isReusable):
+                if isReusable {
+                    pool.keep(lease.socket, lease.server, now: state.loop.now)
+                } else {
+                    lease.socket.close()
+                }
+                return fate
+            case .nothingSent:
+                lease.socket.close()
+                // A pooled connection that the server had closed: nothing left this machine, so another one may
+                // carry the request. A fresh one that fails is the server's fault.
+                if lease.isReused { continue }
+                return await fail(client, .upstreamReset)
+            case .failed(let failure):
+                lease.socket.close()
+                return await fail(client, failure)
+            }
+        }
+    }
+
+    // MARK: Connecting
+
+    struct ConnectFailure: Error {
+        let reason: RequestFailure
+    }
+
+    private func connect(_ client: ClientConnection, _ pool: UpstreamPool, _ tried: inout UInt64)
+        async -> Result<UpstreamLease, ConnectFailure>
+    {
+        if pool.servers.isEmpty { return .failure(ConnectFailure(reason: .upstreamUnresolved)) }
+        var failure = RequestFailure.upstreamConnect
+        while let index = pool.choose(tried: tried, now: state.loop.now) {
+            if let socket = pool.takeIdle(index, now: state.loop.now) {
+                return .success(UpstreamLease(socket: socket, server: index, isReused: true))
+            }
+            tried |= index < 64 ? 1 << UInt64(index) : 0
+            switch await open(client, pool, index) {
+            case .success(let socket):
+                return .success(UpstreamLease(socket: socket, server: index, isReused: false))
+            case .failure(let error):
+                pool.release(index)
+                failure = error.reason
+                if failure == .clientAborted { return .failure(error) }
+                pool.avoid(index, now: state.loop.now)
+                state.log.log(
+                    .warning, "upstream server cannot be reached",
+                    [
+                        ("upstream", pool.upstream.name),
+                        ("server", pool.servers[index].address.description),
+                        ("failure", failure.rawValue),
+                    ])
+                if index >= 64 { return .failure(error) }
+            }
+        }
+        return .failure(ConnectFailure(reason: failure))
+    }
+
+    private func open(_ client: ClientConnection, _ pool: UpstreamPool, _ index: Int) async
+        -> Result<Socket, ConnectFailure>
+    {
+        let deadline = state.loop.now.advanced(by: pool.upstream.connectTimeout)
+        guard let socket = try? Socket.connect(to: pool.servers[index].address, loop: state.loop)
+        else { return .failure(ConnectFailure(reason: .upstreamConnect)) }
+        socket.waiter = client.waiter
+        while true {
+            switch socket.connectResult() {
+            case .success: return .success(socket)
+            case .failure:
+                socket.close()
+                return .failure(ConnectFailure(reason: .upstreamConnect))
+            case nil: break
+            }
+            let reason = await client.waiter.wait(until: deadline)
+            if client.socket.isPeerClosed || reason == .timedOut {
+                socket.close()
+                return .failure(
+                    ConnectFailure(
+                        reason: client.socket.isPeerClosed
+                            ? .clientAborted : .upstreamConnectTimeout))
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+internal import Configuration
+internal import HTTP
+internal import Policy
+internal import Reactor
+
+/// Answers that the proxy gives itself: rejections, errors, preflights.
+extension Exchange {
+    /// A body up to this size is read and thrown away so that the connection can be used again; a larger one costs
+    /// more than a new connection.
+    private static let drainLimit: UInt64 = 64 << 10
+
+    /// Policy rejected the request.
+    func reject(_ client: ClientConnection, _ code: RejectionCode) async -> Fate {
+        await answer(client, code.problem)
+    }
+
+    /// The request cannot be served, for a reason that has nothing to do with its token.
+    func refuse(_ client: ClientConnection, _ problem: ProxyProblem) async -> Fate {
+        await answer(client, problem.problem)
+    }
+
+    /// Forwarding failed before any byte of an answer went to the client.
+    func fail(_ client: ClientConnection, _ failure: RequestFailure) async -> Fate {
+        record.failure = failure
+        output.removeAll()
+        guard let problem = failure.problem else { return .close }
+        isBodyLost = true
+        return await refuse(client, problem)
+    }
+
+    /// The request ended before policy saw it.
+    func end(_ client: ClientConnection, after interruption: Interruption) async -> Fate {
+        isHeadKnown = false
+        isBodyLost = true
+        switch interruption {
+        case .clientGone:
+            record.failure = .clientAborted
+            return .close
+        case .headerTimeout:
+            record.failure = .headerTimeout
+            return await refuse(client, .requestTimeout)
+        case .malformed(let error):
+            record.failure = .malformed
+            record.malformed = error.kind
+            return await refuse(client, error.problem)
+        }
+    }
+
+    /// Answers a preflight when the route's `cors` says so; nil when it is to be forwarded.
+    func answerPreflight(_ client: ClientConnection, _ route: ServedRoute) async -> Fate? {
+        guard route.answersPreflights, isPreflight else { return nil }
+        decidePersistence()
+        output.appendStatusLine(204)
+        writeCORS(.preflight, route)
+        writeCommonFields()
+        record.status = 204
+        return await send(client)
+    }
+
+    // MARK: Writing
+
+    private func answer(_ client: ClientConnection, _ problem: Problem) async -> Fate {
+        decidePersistence()
+        let isGRPC = isHeadKnown && isGRPCCall
+        let status = isGRPC ? 200 : problem.status
+        output.appendStatusLine(status)
+        if isGRPC {
+            writeGRPC(problem)
+        } else {
+            writeProblem(problem)
+        }
+        if let route = record.route { writeCORS(.rejection, serving.routes[route]) }
+        writeCommonFields()
+        if !isGRPC && (!isHeadKnown || head.method != .head) {
+            output.append(problem.body)
+            record.bytesOut = UInt64(problem.body.count)
+        }
+        record.status = status
+        return await send(client)
+    }
+
+    private func writeProblem(_ problem: Problem) {
+        output.append("Content-Type: application/problem+json\r\nContent-Length: ")
+        output.append(decimal: UInt64(problem.body.count))
+        output.append("\r\nCache-Control: no-store\r\n")
+        if let challenge = problem.challenge {
+            output.append("WWW-Authenticate: ")
+            output.append(challenge)
+            output.append("\r\n")
+        }
+        if let delay = problem.retryAfter {
+            output.append("Retry-After: ")
+            output.append(delay)
+            output.append("\r\n")
+        }
+    }
+
+    /// A trailers-only answer (gRPC over HTTP/2, "Responses"): status and message are fields of the head.
+    private func writeGRPC(_ problem: Problem) {
+        output.append("Content-Type: application/grpc\r\nContent-Length: 0\r\ngrpc-status: ")
+        output.append(decimal: UInt64(problem.grpcStatus))
+        output.append("\r\ngrpc-message: ")
+        output.append(problem.code)
+        output.append("\r\nCache-Control: no-store\r\n")
+    }
+
+    private func writeCORS(_ answer: CORSFields.Answer, _ route: ServedRoute) {
+        guard isHeadKnown, let fields = route.cors else { return }
+        let input = self.input
+        let bytes = input.pinnedBytes
+        let origin = head.fields.first(.origin)?.value ?? .empty
+        fields.write(answer, origin: bytes.slice(origin)) { name, value in
+            output.appendField(name, value)
+        }
+    }
+
+    private func writeCommonFields() {
+        output.append("X-Request-Id: ")
+        output.append(record.requestID)
+        output.append("\r\n")
+        state.date.appendField(to: output, unixSeconds: state.loop.wallMicroseconds / 1_000_000)
+        if !willPersist {
+            output.append("Connection: close\r\n")
+        } else if head.version == .http10 {
+            output.append("Connection: keep-alive\r\n")
+        }
+        output.append("\r\n")
+    }
+
+    private var isGRPCCall: Bool {
+        guard let line = head.fields.first(.contentType) else { return false }
+        let input = self.input
+        let bytes = input.pinnedBytes
+        return bytes.slice(line.value).hasPrefix("application/grpc")
+    }
+
+    // MARK: What becomes of the connection
+
+    private func decidePersistence() {
+        willPersist =
+            isHeadKnown && !isBodyLost && head.isPersistent && !state.isDraining && isBodySmall
+    }
+
+    /// Whether the rest of the request can be read and forgotten. A client that waits for 100 may or may not send its
+    /// body after this answer, so where the next request begins cannot be known.
+    private var isBodySmall: Bool {
+        switch head.framing {
+        case .none: true
+        case .length(let length): length <= Self.drainLimit && !head.expectsContinue
+        case .chunked, .untilClose: false
+        }
+    }
+
+    private func send(_ client: ClientConnection) async -> Fate {
+        let deadline = state.loop.now.advanced(by: client.listener.limits.idleTimeout)
+        while !output.isEmpty {
+            let result = try? output.withUnsafeBytes { bytes throws(Errno) in
+                try client.socket.write(bytes)
+            }
+            switch result {
+            case .bytes(let count): output.consume(count)
+            case .wouldBlock:
+                if await client.waiter.wait(until: deadline) == .timedOut { return .close }
+            case .endOfStream, nil: return .close
+            }
+        }
+        if !willPersist { return .linger }
+        return await skipBody(client, until: deadline) ? .keepAlive : .close
+    }
+
+    private func skipBody(_ client: ClientConnection, until deadline: MonotonicInstant) async
+        -> Bool
+    {
+        var decoder = BodyDecoder(head.framing)
+        let input = self.input
+        while true {
+            guard let step = try? decoder.next(input.bytes) else { return false }
+            switch step {
+            case .end(let skip):
+                input.consume(skip)
+                return true
+            case .content(let skip, let count):
+                input.consume(skip + count)
+                decoder.consumed(count)
+                record.bytesIn += UInt64(count)
+            case .needsMore(let skip):
+                input.consume(skip)
+                input.reserve(4096)
+                switch try? client.socket.read(into: input) {
+                case .bytes: continue
+                case .wouldBlock:
+                    if await client.waiter.wait(until: deadline) == .timedOut { return false }
+                case .endOfStream, nil: return false
+                }
+            }
+        }
+    }
+}
+
+extension RequestFailure {
+    /// What the client is told; nil when there is nobody to tell.
+    var problem: ProxyProblem? {
+        switch self {
+        case .malformed: .badRequest
+        case .clientAborted: nil
+        case .clientTimeout, .headerTimeout: .requestTimeout
+        case .bodyTooLarge: .bodyTooLarge
+        case .noRoute: .notFound
+        case .draining: .draining
+        case .upstreamConnect, .upstreamUnresolved: .upstreamUnreachable
+        case .upstreamReset: .upstreamReset
+        case .upstreamConnectTimeout, .upstreamHeaderTimeout, .upstreamIdleTimeout: .upstreamTimeout
+        case .upstreamProtocol: .upstreamProtocol
+        }
+    }
+}
+
+extension MalformedMessage {
+    var problem: ProxyProblem {
+        switch status {
+        case 405: .methodNotAllowed
+        case 414: .uriTooLong
+        case 417: .expectationFailed
+        case 431: .headerTooLarge
+        case 505: .versionNotSupported
+        default: .badRequest
+        }
+    }
+}

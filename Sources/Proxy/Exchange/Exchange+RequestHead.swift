@@ -1,0 +1,155 @@
+internal import Attestation
+internal import Configuration
+internal import HTTP
+internal import Policy
+internal import Reactor
+
+/// The head that goes upstream.
+extension Exchange {
+    /// Writes it: the client's fields but for what must not pass, then our own. What the client sent under one of our
+    /// names is gone before ours are added (pitfalls H3, H4).
+    func writeRequestHead(_ client: ClientConnection, _ permit: Permit, _ route: ServedRoute) {
+        let input = self.input
+        let bytes = input.pinnedBytes
+        let out = upstreamOutput
+        out.append(bytes.slice(head.methodName))
+        out.append(" ")
+        if head.target.form == .asterisk {
+            out.append("*")
+        } else if head.target.isRewritten {
+            out.append(head.target.rewritten)
+        } else {
+            out.append(bytes.slice(head.target.path))
+        }
+        if head.target.hasQuery {
+            out.append("?")
+            out.append(bytes.slice(head.target.query))
+        }
+        out.append(" HTTP/1.1\r\n")
+        writeHost(out)
+        writeKeptFields(client, route, bytes, out)
+        writeFraming(out)
+        writeVerdict(permit, out)
+        writeForwarding(client, bytes, out)
+        out.append("\r\n")
+    }
+
+    /// RFC 9112, section 3.2.2: the authority of an absolute-form target replaces Host; both are equal here, or the
+    /// parser had refused them.
+    private func writeHost(_ out: ByteBuffer) {
+        out.append("Host: ")
+        out.append(head.target.host)
+        if let port = head.target.port {
+            out.append(":")
+            out.append(decimal: UInt64(port))
+        }
+        out.append("\r\n")
+    }
+
+    private func writeKeptFields(
+        _ client: ClientConnection, _ route: ServedRoute, _ bytes: Span<UInt8>, _ out: ByteBuffer
+    ) {
+        // Lines are byte against byte in the head, so neighbours that stay go out in one copy.
+        var start = 0
+        var end = 0
+        for line in head.fields.lines where isKept(line, client, route) {
+            if Int(line.name.start) != end {
+                out.append(bytes.extracting(start..<end))
+                start = Int(line.name.start)
+            }
+            end = lineEnd(line, bytes)
+        }
+        out.append(bytes.extracting(start..<end))
+    }
+
+    /// The index behind a line's CRLF: white space may stand before it, and nothing else.
+    private func lineEnd(_ line: FieldLine, _ bytes: Span<UInt8>) -> Int {
+        var index = line.value.end
+        while bytes[index] != UInt8(ascii: "\n") { index += 1 }
+        return index + 1
+    }
+
+    private func isKept(_ line: FieldLine, _ client: ClientConnection, _ route: ServedRoute) -> Bool
+    {
+        if line.isHopByHop { return false }
+        switch line.known {
+        case .other: return true
+        case .host, .contentLength, .transferEncoding, .reserved, .requestID, .via, .expect:
+            return false
+        case .forwardedFor, .forwardedProto, .forwardedHost: return false
+        case .forwardedOther: return client.isPeerTrusted
+        case .appCheckToken: return route.forwardsToken
+        default: return true
+        }
+    }
+
+    private func writeFraming(_ out: ByteBuffer) {
+        switch head.framing {
+        case .chunked: out.append("Transfer-Encoding: chunked\r\n")
+        case .length(let length):
+            out.append("Content-Length: ")
+            out.append(decimal: length)
+            out.append("\r\n")
+        case .none, .untilClose:
+            if head.fields.contains(.contentLength) { out.append("Content-Length: 0\r\n") }
+        }
+        if head.expectsContinue { out.append("Expect: 100-continue\r\n") }
+        if head.acceptsTrailers { out.append("TE: trailers\r\nConnection: TE\r\n") }
+    }
+
+    private func writeVerdict(_ permit: Permit, _ out: ByteBuffer) {
+        guard let verdict = record.verdict else { return }
+        out.append("X-AppCheck-Verdict: ")
+        out.append(verdict.word)
+        if let reason = verdict.reason {
+            out.append("\r\nX-AppCheck-Reason: ")
+            out.append(reason)
+        }
+        if let token = record.token {
+            if let app = token.app {
+                out.append("\r\nX-AppCheck-App: ")
+                out.append(serving.projects[token.project].apps[app].alias)
+            }
+            out.append("\r\nX-AppCheck-App-Id: ")
+            out.append(token.appID)
+        }
+        out.append("\r\nX-AppCheck-Action: ")
+        out.append(permit.action.rawValue)
+        out.append("\r\n")
+    }
+
+    /// X-Request-Id, X-Forwarded-* and Via. A trusted proxy's X-Forwarded-For is continued, anybody else's replaced.
+    private func writeForwarding(
+        _ client: ClientConnection, _ bytes: Span<UInt8>, _ out: ByteBuffer
+    ) {
+        out.append("X-Request-Id: ")
+        out.append(record.requestID)
+        out.append("\r\nX-Forwarded-For: ")
+        if client.isPeerTrusted {
+            for line in head.fields.lines where line.known == .forwardedFor {
+                out.append(bytes.slice(line.value))
+                out.append(", ")
+            }
+        }
+        out.append(client.peerHost)
+        out.append("\r\nX-Forwarded-Proto: ")
+        if client.isPeerTrusted, let line = head.fields.first(.forwardedProto) {
+            out.append(bytes.slice(line.value))
+        } else {
+            out.append("http")
+        }
+        out.append("\r\nX-Forwarded-Host: ")
+        if client.isPeerTrusted, let line = head.fields.first(.forwardedHost) {
+            out.append(bytes.slice(line.value))
+        } else {
+            out.append(head.target.host)
+        }
+        for line in head.fields.lines where line.known == .via && !line.isHopByHop {
+            out.append("\r\nVia: ")
+            out.append(bytes.slice(line.value))
+        }
+        out.append("\r\nVia: ")
+        out.append(head.version == .http10 ? "1.0" : "1.1")
+        out.append(" portcullis\r\n")
+    }
+}

@@ -1,0 +1,236 @@
+internal import Configuration
+internal import HTTP
+internal import Policy
+internal import Reactor
+
+/// How the dialogue with one upstream connection ended.
+enum TransactionEnd {
+    /// An answer went to the client, whole or, with a failure in the record, cut off.
+    case answered(Fate, isReusable: Bool)
+    /// Provably no byte left for the server.
+    case nothingSent
+    /// Failed before any byte of an answer went to the client.
+    case failed(RequestFailure)
+}
+
+/// Where a transaction stands.
+struct Transaction {
+    /// What it waits for when nothing moves any more.
+    enum Obstacle {
+        case clientBody, upstreamIntake, answerHead, answerBody, clientIntake
+    }
+
+    let server: Socket
+    let upstream: Upstream
+    var parser = ResponseParser(limits: HeadLimits(bytes: 64 << 10, fields: 256))
+    var isUploading = true
+    /// The server stopped reading before the request was complete.
+    var hasUploadBroken = false
+    /// The relay of the answer's body, once its head is there.
+    var download: BodyRelay?
+    var obstacle = Obstacle.answerHead
+    var isPausing = false
+    var lastProgress: MonotonicInstant
+    var activity: UInt64 = 0
+    var interimCount = 0
+}
+
+/// One request and one answer over a connected upstream: both directions at once, in one task.
+extension Exchange {
+    /// An upstream that sends more interim answers than this has lost its way.
+    private static let interimLimit = 32
+
+    /// Sends the request and relays the answer as both come: tries everything that can move, then sleeps.
+    func transact(
+        _ client: ClientConnection, _ server: Socket, _ upstream: Upstream,
+        _ upload: inout BodyRelay
+    ) async -> TransactionEnd {
+        var transaction = Transaction(
+            server: server, upstream: upstream, lastProgress: state.loop.now)
+        while true {
+            transaction.obstacle = .answerHead
+            transaction.isPausing = false
+            if let end = sendMore(client, &transaction, &upload) { return end }
+            if let end = receiveHead(client, &transaction) { return end }
+            if let end = receiveMore(client, &transaction) { return end }
+
+            let activity = upload.activity &+ (transaction.download?.activity ?? 0)
+            if activity != transaction.activity {
+                transaction.activity = activity
+                transaction.lastProgress = state.loop.now
+            }
+            if transaction.isPausing {
+                await Task.yield()
+                continue
+            }
+            let deadline = transaction.lastProgress.advanced(by: patience(client, transaction))
+            if await client.waiter.wait(until: deadline) == .timedOut {
+                return timedOut(transaction)
+            }
+            // While a body is still to come, its end or its lack shows when it is read.
+            if client.socket.isPeerClosed && (!transaction.isUploading || client.socket.isBroken) {
+                return clientIsGone()
+            }
+        }
+    }
+
+    // MARK: Towards the server
+
+    private func sendMore(
+        _ client: ClientConnection, _ transaction: inout Transaction, _ upload: inout BodyRelay
+    ) -> TransactionEnd? {
+        if !transaction.isUploading { return nil }
+        switch upload.advance(
+            from: client.socket, input, to: transaction.server, upstreamOutput)
+        {
+        case .complete: transaction.isUploading = false
+        case .needsSource: transaction.obstacle = .clientBody
+        case .needsSink: transaction.obstacle = .upstreamIntake
+        case .pausing: transaction.isPausing = true
+        case .sourceFailed: return clientIsGone()
+        case .malformed(let error):
+            record.malformed = error.kind
+            return broken(.malformed, transaction)
+        case .tooLarge: return broken(.bodyTooLarge, transaction)
+        case .sinkFailed:
+            if !upload.hasSunk { return .nothingSent }
+            // It may have answered before it stopped reading: look for that.
+            transaction.isUploading = false
+            transaction.hasUploadBroken = true
+        }
+        return nil
+    }
+
+    // MARK: Towards the client
+
+    private func receiveHead(_ client: ClientConnection, _ transaction: inout Transaction)
+        -> TransactionEnd?
+    {
+        let upstreamInput = self.upstreamInput
+        while transaction.download == nil {
+            do throws(MalformedMessage) {
+                if try transaction.parser.parse(
+                    upstreamInput.bytes, requestMethod: head.method, into: &answer)
+                {
+                    if let end = takeHead(client, &transaction) { return end }
+                    continue
+                }
+            } catch {
+                record.malformed = error.kind
+                return .failed(.upstreamProtocol)
+            }
+            upstreamInput.reserve(4096)
+            switch try? transaction.server.read(into: upstreamInput) {
+            case .bytes: continue
+            case .wouldBlock: return nil
+            case .endOfStream:
+                return .failed(upstreamInput.isEmpty ? .upstreamReset : .upstreamProtocol)
+            case nil: return .failed(.upstreamReset)
+            }
+        }
+        return nil
+    }
+
+    private func takeHead(_ client: ClientConnection, _ transaction: inout Transaction)
+        -> TransactionEnd?
+    {
+        if answer.isInformational {
+            transaction.interimCount += 1
+            // 101 answers an upgrade, and none is ever asked for.
+            if answer.status == 101 || transaction.interimCount > Self.interimLimit {
+                return .failed(.upstreamProtocol)
+            }
+            writeInterimHead()
+            upstreamInput.consume(answer.length)
+            transaction.parser.reset()
+            return sendOutput(client) ? nil : clientIsGone()
+        }
+        let framing = writeAnswerHead(isBodyOutstanding: transaction.isUploading)
+        upstreamInput.consume(answer.length)
+        record.status = answer.status
+        transaction.download = BodyRelay(incoming: answer.framing, outgoing: framing)
+        return nil
+    }
+
+    private func receiveMore(_ client: ClientConnection, _ transaction: inout Transaction)
+        -> TransactionEnd?
+    {
+        guard
+            let progress = transaction.download?.advance(
+                from: transaction.server, upstreamInput, to: client.socket, output)
+        else { return nil }
+        record.bytesOut = transaction.download?.contentBytes ?? 0
+        switch progress {
+        case .complete: return completed(transaction)
+        case .needsSource:
+            if !transaction.isUploading { transaction.obstacle = .answerBody }
+        case .needsSink: transaction.obstacle = .clientIntake
+        case .pausing: transaction.isPausing = true
+        case .sinkFailed: return clientIsGone()
+        case .sourceFailed, .tooLarge: return cutOff(.upstreamReset)
+        case .malformed(let error):
+            record.malformed = error.kind
+            return cutOff(.upstreamProtocol)
+        }
+        return nil
+    }
+
+    // MARK: Ends
+
+    private func completed(_ transaction: Transaction) -> TransactionEnd {
+        let isRequestSent = !transaction.isUploading && !transaction.hasUploadBroken
+        let isReusable =
+            isRequestSent && answer.isPersistent && answer.framing != .untilClose
+            && upstreamInput.isEmpty
+        if !isRequestSent { return .answered(.linger, isReusable: false) }
+        return .answered(willPersist ? .keepAlive : .close, isReusable: isReusable)
+    }
+
+    /// The request itself turned out to be wrong while it was forwarded.
+    private func broken(_ failure: RequestFailure, _ transaction: Transaction) -> TransactionEnd {
+        transaction.download == nil ? .failed(failure) : cutOff(failure)
+    }
+
+    private func clientIsGone() -> TransactionEnd {
+        record.failure = .clientAborted
+        return .answered(.close, isReusable: false)
+    }
+
+    /// A part of the answer is out; what is left to say is that it is not complete.
+    private func cutOff(_ failure: RequestFailure) -> TransactionEnd {
+        record.failure = failure
+        return .answered(.reset, isReusable: false)
+    }
+
+    private func timedOut(_ transaction: Transaction) -> TransactionEnd {
+        switch transaction.obstacle {
+        case .clientBody: broken(.clientTimeout, transaction)
+        case .upstreamIntake: broken(.upstreamIdleTimeout, transaction)
+        case .answerHead: .failed(.upstreamHeaderTimeout)
+        case .answerBody: cutOff(.upstreamIdleTimeout)
+        case .clientIntake: cutOff(.clientTimeout)
+        }
+    }
+
+    private func patience(_ client: ClientConnection, _ transaction: Transaction) -> Duration {
+        switch transaction.obstacle {
+        case .clientBody, .clientIntake: client.listener.limits.idleTimeout
+        case .upstreamIntake, .answerBody: transaction.upstream.idleTimeout
+        case .answerHead: transaction.upstream.responseHeaderTimeout
+        }
+    }
+
+    /// Sends what is in `output`; what the client does not take now goes out with what follows. False when the client
+    /// is gone.
+    private func sendOutput(_ client: ClientConnection) -> Bool {
+        while !output.isEmpty {
+            let result = try? output.withUnsafeBytes { bytes throws(Errno) in
+                try client.socket.write(bytes)
+            }
+            guard let result else { return false }
+            guard case .bytes(let count) = result else { return true }
+            output.consume(count)
+        }
+        return true
+    }
+}

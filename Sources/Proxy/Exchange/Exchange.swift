@@ -1,0 +1,179 @@
+internal import Configuration
+internal import HTTP
+internal import Policy
+internal import Reactor
+
+/// One request and its answer, from the first byte to the access-log line.
+///
+/// The object is lent to a connection for as long as a request takes, and keeps its memory from one to the next.
+/// `serve` is the whole story; its chapters are in the extensions.
+final class Exchange {
+    private static let inputSize = 8 << 10
+    private static let outputSize = 4 << 10
+    private static let upstreamInputSize = 32 << 10
+    private static let keptCapacity = 64 << 10
+
+    // Strong on purpose: an unowned reference costs two atomic operations a use. LoopState lets go of its spare
+    // exchanges when the loop ends.
+    let state: LoopState
+    let input = ByteBuffer(capacity: inputSize)
+    let output = ByteBuffer(capacity: outputSize)
+    let upstreamInput = ByteBuffer(capacity: upstreamInputSize)
+    let upstreamOutput = ByteBuffer(capacity: outputSize)
+    var head = RequestHead()
+    var answer = ResponseHead()
+    let record = RequestRecord()
+    var startedAt = MonotonicInstant.never
+    /// The client's address: the peer's, or what a trusted proxy says it is.
+    var clientAddress: IPAddress?
+    var shareKey: [UInt8] = []
+    /// `head` describes this request.
+    var isHeadKnown = true
+    /// What is left of the request's body cannot be told from the next request.
+    var isBodyLost = false
+    /// The answer that was written lets the client send another request.
+    var willPersist = false
+    /// The configuration that this request began with.
+    var serving: ServingConfiguration
+
+    init(_ state: LoopState) {
+        self.state = state
+        serving = state.serving
+    }
+
+    /// Serves the request whose first bytes are in `input`. Whatever happens, exactly one record is written.
+    func serve(_ client: ClientConnection) async -> Fate {
+        begin(client)
+        let fate = await answerRequest(client)
+        record.totalMicroseconds = state.loop.now.microseconds(since: startedAt)
+        state.recorder.record(record, configuration: serving.configuration)
+        finish()
+        return fate
+    }
+
+    private func answerRequest(_ client: ClientConnection) async -> Fate {
+        do throws(Interruption) {
+            try await readHead(client)
+        } catch {
+            return await end(client, after: error)
+        }
+        identify(client)
+        guard let index = chooseRoute() else {
+            record.failure = .noRoute
+            return await refuse(client, .notFound)
+        }
+        let route = serving.routes[index]
+        record.route = index
+        let verdict = await judge(client, route)
+        record.verdict = verdict
+        let decision = route.route.decide(verdict) { isInShare(route) }
+        switch decision {
+        case .reject(let code):
+            record.action = .reject
+            record.code = code
+            return await reject(client, code)
+        case .forward(let permit):
+            record.action = permit.action
+            if let fate = await answerPreflight(client, route) { return fate }
+            return await forward(client, permit, route)
+        }
+    }
+
+    // MARK: Chapters that need no file of their own
+
+    private func begin(_ client: ClientConnection) {
+        serving = state.serving
+        isHeadKnown = true
+        isBodyLost = false
+        record.reset()
+        record.startedAt = state.loop.wallMicroseconds
+        record.listener = client.listener.name
+        record.clientAddress = client.peerHost
+        state.identifiers.next(into: &record.requestID)
+        startedAt = state.loop.now
+        clientAddress = client.peerAddress
+    }
+
+    /// Reads until the head is complete.
+    private func readHead(_ client: ClientConnection) async throws(Interruption) {
+        let limits = client.listener.limits
+        var parser = RequestParser(
+            limits: HeadLimits(bytes: limits.headerBytes, fields: limits.headers))
+        let deadline = startedAt.advanced(by: limits.headerTimeout)
+        let input = self.input
+        while true {
+            do throws(MalformedMessage) {
+                if try parser.parse(input.bytes, into: &head) { break }
+            } catch {
+                throw .malformed(error)
+            }
+            input.reserve(2048)
+            switch try? client.socket.read(into: input) {
+            case .bytes: continue
+            case .endOfStream, nil: throw .clientGone
+            case .wouldBlock:
+                if await client.waiter.wait(until: deadline) == .timedOut { throw .headerTimeout }
+            }
+        }
+        input.pin(head.length)
+        note()
+    }
+
+    /// Copies what the log needs: the head's bytes are gone when the log is written.
+    private func note() {
+        let input = self.input
+        let bytes = input.pinnedBytes
+        record.method = head.method
+        record.methodName.append(bytes.slice(head.methodName))
+        record.target.append(bytes.slice(head.target.raw))
+        record.host.append(contentsOf: head.target.host)
+        record.scheme = head.version == .http10 ? "http/1.0" : "http/1.1"
+        if let agent = head.fields.first(.userAgent) {
+            record.userAgent.append(bytes.slice(agent.value))
+        }
+    }
+
+    private func chooseRoute() -> Int? {
+        let input = self.input
+        let bytes = input.pinnedBytes
+        let method = bytes.slice(head.methodName)
+        let host = head.target.host
+        let routes = serving.table
+        if head.target.isRewritten {
+            let path = head.target.rewritten
+            return routes.match(host: host.span, path: path.span, method: method)
+        }
+        return routes.match(
+            host: host.span, path: bytes.slice(head.target.path), method: method)
+    }
+
+    private func finish() {
+        input.unpin()
+        output.removeAll()
+        upstreamInput.removeAll()
+        upstreamOutput.removeAll()
+        shareKey.removeAll(keepingCapacity: true)
+    }
+
+    /// Gives back what one large message made the buffers grow to.
+    func shrink() {
+        input.shrink(above: Self.keptCapacity, to: Self.inputSize)
+        output.shrink(above: Self.keptCapacity, to: Self.outputSize)
+        upstreamInput.shrink(above: Self.keptCapacity, to: Self.upstreamInputSize)
+        upstreamOutput.shrink(above: Self.keptCapacity, to: Self.outputSize)
+    }
+}
+
+/// Why a request ended before policy saw it.
+enum Interruption: Error {
+    case malformed(MalformedMessage)
+    case clientGone
+    case headerTimeout
+}
+
+extension [UInt8] {
+    /// Appends the bytes of a span.
+    mutating func append(_ span: Span<UInt8>) {
+        span.withUnsafeBufferPointer { append(contentsOf: $0) }
+    }
+}

@@ -1,0 +1,146 @@
+internal import Attestation
+internal import Configuration
+internal import HTTP
+internal import Reactor
+
+/// Everything that the requests of one event loop share: plain, unlocked state that only this loop's tasks touch.
+final class LoopState {
+    /// How long an enforced request may wait for keys that are being fetched.
+    static let keyPatience = Duration.seconds(2)
+    private static let refetchPause = Duration.seconds(30)
+    private static let keyWaiterLimit = 256
+    private static let spareExchangeLimit = 128
+
+    let loop: EventLoop
+    let recorder: any RequestRecorder
+    let log: any EventLog
+    let requestRefetch: @Sendable (Int) -> Void
+
+    private(set) var serving: ServingConfiguration
+    private(set) var pools: [UpstreamPool]
+    private(set) var keys: KeySnapshot
+    let tokens: TokenCache
+    var identifiers: RequestIDGenerator
+    var date = DateStamp()
+    private(set) var isDraining = false
+
+    private var spareExchanges: [Exchange] = []
+    private var connections: [ObjectIdentifier: ClientConnection] = [:]
+    private var keyWaiters: [ObjectIdentifier: Waiter] = [:]
+    private var refetches: [Int: Refetch] = [:]
+
+    /// A refetch of a project's keys that this loop asked for.
+    private struct Refetch {
+        let askedAt: MonotonicInstant
+        let attemptsBefore: UInt64
+    }
+
+    init(
+        loop: EventLoop, serving: ServingConfiguration, recorder: any RequestRecorder,
+        log: any EventLog, requestRefetch: @escaping @Sendable (Int) -> Void
+    ) {
+        self.loop = loop
+        self.serving = serving
+        self.recorder = recorder
+        self.log = log
+        self.requestRefetch = requestRefetch
+        keys = KeySnapshot(sets: [])
+        tokens = TokenCache(capacityBytes: serving.configuration.server.tokenCacheBytes)
+        identifiers = RequestIDGenerator()
+        pools = zip(serving.configuration.upstreams, serving.addresses).map {
+            UpstreamPool($0, addresses: $1)
+        }
+    }
+
+    /// Requests that begin from now on are served by `next`. Pools of unchanged upstreams keep their connections.
+    func adopt(_ next: ServingConfiguration) {
+        var unclaimed = pools
+        pools = zip(next.configuration.upstreams, next.addresses).map { upstream, addresses in
+            let same = unclaimed.firstIndex { pool in
+                pool.upstream == upstream
+                    && pool.servers.map(\.address.description) == addresses.map(\.description)
+            }
+            if let same { return unclaimed.remove(at: same) }
+            return UpstreamPool(upstream, addresses: addresses)
+        }
+        for pool in unclaimed { pool.closeIdle() }
+        serving = next
+        tokens.removeAll()
+    }
+
+    // MARK: Keys
+
+    func adopt(_ next: KeySnapshot) {
+        keys = next
+        let waiters = keyWaiters
+        keyWaiters.removeAll()
+        for waiter in waiters.values { waiter.wake() }
+    }
+
+    /// Asks for a project's keys again, unless this loop did a short while ago (pitfall K3).
+    ///
+    /// - Returns: whether an answer to the question is still to come.
+    func refetchKeys(_ project: Int) -> Bool {
+        if let refetch = refetches[project],
+            loop.now < refetch.askedAt.advanced(by: Self.refetchPause)
+        {
+            return attempts(project) == refetch.attemptsBefore
+                && loop.now < refetch.askedAt.advanced(by: Self.keyPatience)
+        }
+        refetches[project] = Refetch(askedAt: loop.now, attemptsBefore: attempts(project))
+        requestRefetch(project)
+        return true
+    }
+
+    /// How often an attempt to get a project's keys has ended.
+    func attempts(_ project: Int) -> UInt64 {
+        keys.sets.indices.contains(project) ? keys.sets[project].attempts : 0
+    }
+
+    /// Wakes `waiter` at the next key snapshot; false when too many wait already.
+    func awaitKeys(_ waiter: Waiter) -> Bool {
+        if keyWaiters.count >= Self.keyWaiterLimit { return false }
+        keyWaiters[ObjectIdentifier(waiter)] = waiter
+        return true
+    }
+
+    // MARK: Exchanges
+
+    func takeExchange() -> Exchange {
+        spareExchanges.popLast() ?? Exchange(self)
+    }
+
+    func giveBack(_ exchange: Exchange) {
+        exchange.shrink()
+        if spareExchanges.count < Self.spareExchangeLimit { spareExchanges.append(exchange) }
+    }
+
+    // MARK: Connections
+
+    var connectionCount: Int { connections.count }
+
+    func began(_ connection: ClientConnection) {
+        connections[ObjectIdentifier(connection)] = connection
+    }
+
+    func ended(_ connection: ClientConnection) {
+        connections[ObjectIdentifier(connection)] = nil
+    }
+
+    /// Lets requests in flight finish and closes what is idle.
+    func startDraining() {
+        isDraining = true
+        for connection in connections.values { connection.wake() }
+    }
+
+    /// Ends every connection that is still open, whatever it is doing.
+    func abortAll() {
+        spareExchanges.removeAll()
+        for connection in connections.values { connection.abort() }
+    }
+
+    /// Regular housekeeping.
+    func sweep() {
+        for pool in pools { pool.sweep(now: loop.now) }
+    }
+}

@@ -1,0 +1,151 @@
+internal import Attestation
+public import Configuration
+public import Reactor
+
+/// One event loop's share of the proxy: an actor whose executor is the loop, so that all that it holds is touched
+/// by one thread and needs no lock.
+public actor Worker {
+    private static let sweepInterval = Duration.seconds(1)
+    /// How long accepting pauses when the process or the machine has no descriptor or memory left.
+    private static let exhaustionPause = Duration.milliseconds(100)
+
+    private final class Acceptor {
+        let socket: ListeningSocket
+        let waiter: Waiter
+        var listener: Listener
+        var isStopped = false
+
+        init(_ descriptor: ListeningDescriptor, _ listener: Listener, loop: EventLoop) throws(Errno)
+        {
+            waiter = Waiter(loop: loop)
+            socket = try ListeningSocket(descriptor, loop: loop, waiter: waiter)
+            self.listener = listener
+        }
+    }
+
+    private nonisolated let loop: EventLoop
+    private let state: LoopState
+    private var acceptors: [Acceptor] = []
+    private var isStopped = false
+
+    public nonisolated var unownedExecutor: UnownedSerialExecutor {
+        loop.asUnownedSerialExecutor()
+    }
+
+    /// - Parameters:
+    ///   - makeRecorder: Makes this loop's own recorder.
+    ///   - requestRefetch: Asks for a project's keys again, because a token names a key that is not among them.
+    public init(
+        loop: EventLoop, serving: ServingConfiguration,
+        makeRecorder: @Sendable () -> any RequestRecorder, log: any EventLog,
+        requestRefetch: @escaping @Sendable (Int) -> Void
+    ) {
+        self.loop = loop
+        state = LoopState(
+            loop: loop, serving: serving, recorder: makeRecorder(), log: log,
+            requestRefetch: requestRefetch)
+    }
+
+    /// Starts what the loop does besides serving: handing log lines on, closing what lies idle.
+    public func start() {
+        loop.beforeSleep = { [recorder = state.recorder] in recorder.flush() }
+        Task.immediate(executorPreference: loop) { await sweepRegularly() }
+    }
+
+    /// Accepts connections of a listener from now on.
+    public func accept(_ descriptor: ListeningDescriptor, _ listener: Listener) throws(Errno) {
+        let acceptor = try Acceptor(descriptor, listener, loop: loop)
+        acceptors.append(acceptor)
+        Task.immediate(executorPreference: loop) { await acceptConnections(acceptor) }
+    }
+
+    /// Serves requests that begin from now on by `serving`; listeners that it does not have stop accepting.
+    public func adopt(_ serving: ServingConfiguration) {
+        state.adopt(serving)
+        for acceptor in acceptors {
+            let address = acceptor.listener.listen
+            if let listener = serving.configuration.listeners.first(where: { $0.listen == address })
+            {
+                acceptor.listener = listener
+            } else {
+                stop(acceptor)
+            }
+        }
+        acceptors.removeAll { $0.isStopped }
+    }
+
+    /// Verifies with these keys from now on.
+    public func adopt(_ keys: KeySnapshot) {
+        state.adopt(keys)
+    }
+
+    /// Accepts nothing more, closes idle connections, and lets requests in flight finish.
+    public func drain() {
+        for acceptor in acceptors { stop(acceptor) }
+        acceptors.removeAll()
+        state.startDraining()
+    }
+
+    /// Connections that are open.
+    public var connectionCount: Int { state.connectionCount }
+
+    /// Ends all that is still open, and the loop.
+    public func stop() {
+        isStopped = true
+        state.abortAll()
+        state.recorder.flush()
+        loop.stop()
+    }
+
+    // MARK: Accepting
+
+    private func acceptConnections(_ acceptor: Acceptor) async {
+        while !acceptor.isStopped {
+            var deadline = MonotonicInstant.never
+            do throws(Errno) {
+                try acceptAll(acceptor)
+            } catch {
+                state.log.log(
+                    .error, "cannot accept connections; trying again",
+                    [
+                        ("listener", acceptor.listener.name), ("error", error.description),
+                        ("hint", "raise the limit of open files (LimitNOFILE, ulimit -n)"),
+                    ])
+                deadline = loop.now.advanced(by: Self.exhaustionPause)
+            }
+            if acceptor.isStopped { break }
+            _ = await acceptor.waiter.wait(until: deadline)
+        }
+        acceptor.waiter.invalidate()
+    }
+
+    private func acceptAll(_ acceptor: Acceptor) throws(Errno) {
+        while let (socket, peer) = try acceptor.socket.accept() {
+            let connection = ClientConnection(
+                socket, peer: peer, listener: acceptor.listener, state: state)
+            Task.immediate(executorPreference: loop) { await serve(connection) }
+        }
+    }
+
+    private func serve(_ connection: ClientConnection) async {
+        await connection.run()
+    }
+
+    private func stop(_ acceptor: Acceptor) {
+        if acceptor.isStopped { return }
+        // Connections that the kernel has taken already would be reset with the descriptor.
+        try? acceptAll(acceptor)
+        acceptor.isStopped = true
+        acceptor.socket.close()
+        acceptor.waiter.wake()
+    }
+
+    private func sweepRegularly() async {
+        let waiter = Waiter(loop: loop)
+        while !isStopped {
+            _ = await waiter.wait(until: loop.now.advanced(by: Self.sweepInterval))
+            state.sweep()
+        }
+        waiter.invalidate()
+    }
+}

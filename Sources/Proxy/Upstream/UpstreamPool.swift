@@ -1,0 +1,123 @@
+internal import Configuration
+internal import Reactor
+
+/// One server of an upstream as one loop sees it.
+final class UpstreamServer {
+    struct IdleConnection {
+        let socket: Socket
+        let since: MonotonicInstant
+    }
+
+    let address: SocketAddress
+    fileprivate(set) var activeCount = 0
+    fileprivate(set) var idle: [IdleConnection] = []
+    /// A server that refused a connection is asked again only after this, unless there is no other.
+    fileprivate var avoidedUntil = MonotonicInstant(nanoseconds: 0)
+
+    init(address: SocketAddress) {
+        self.address = address
+    }
+}
+
+/// The servers of one upstream and the connections to them that lie idle, for one loop.
+final class UpstreamPool {
+    /// How long a server that could not be reached is passed over while others can.
+    private static let avoidance = Duration.seconds(1)
+    /// A connection that lay idle for longer is asked whether it still stands before it is used.
+    private static let suspicion = Duration.milliseconds(250)
+
+    let upstream: Upstream
+    let servers: [UpstreamServer]
+    private var next = 0
+
+    init(_ upstream: Upstream, addresses: [SocketAddress]) {
+        self.upstream = upstream
+        servers = addresses.map { UpstreamServer(address: $0) }
+    }
+
+    /// Chooses a server, and counts a request on it until `release`.
+    ///
+    /// - Parameter tried: Bits of the servers that this request tried already.
+    /// - Returns: the index of the server, or nil when all were tried.
+    func choose(tried: UInt64, now: MonotonicInstant) -> Int? {
+        if servers.count == 1 {
+            if tried & 1 != 0 { return nil }
+            servers[0].activeCount += 1
+            return 0
+        }
+        let index = candidate(tried: tried, now: now) ?? candidate(tried: tried, now: nil)
+        guard let index else { return nil }
+        next = (index + 1) % servers.count
+        servers[index].activeCount += 1
+        return index
+    }
+
+    /// The request on a server is over.
+    func release(_ index: Int) {
+        servers[index].activeCount -= 1
+    }
+
+    /// The server could not be reached.
+    func avoid(_ index: Int, now: MonotonicInstant) {
+        servers[index].avoidedUntil = now.advanced(by: Self.avoidance)
+    }
+
+    /// The connection that was used last, when one lies idle and still stands.
+    func takeIdle(_ index: Int, now: MonotonicInstant) -> Socket? {
+        let server = servers[index]
+        while let connection = server.idle.popLast() {
+            let socket = connection.socket
+            if socket.isPeerClosed || socket.isBroken { continue }
+            if now > connection.since.advanced(by: Self.suspicion), !socket.isQuiet() { continue }
+            return socket
+        }
+        return nil
+    }
+
+    /// Keeps a connection whose last answer was complete and whose every byte was read.
+    func keep(_ socket: Socket, _ index: Int, now: MonotonicInstant) {
+        let server = servers[index]
+        socket.waiter = nil
+        if server.idle.count >= upstream.idleConnections || socket.isPeerClosed {
+            socket.close()
+            return
+        }
+        server.idle.append(.init(socket: socket, since: now))
+    }
+
+    /// Closes connections that lay idle too long or that the server closed.
+    func sweep(now: MonotonicInstant) {
+        for server in servers {
+            server.idle.removeAll { connection in
+                let isOver =
+                    connection.socket.isPeerClosed
+                    || now > connection.since.advanced(by: upstream.idleTimeout)
+                if isOver { connection.socket.close() }
+                return isOver
+            }
+        }
+    }
+
+    /// Closes all that lies idle: the upstream left the configuration.
+    func closeIdle() {
+        for server in servers {
+            for connection in server.idle { connection.socket.close() }
+            server.idle.removeAll()
+        }
+    }
+
+    private func candidate(tried: UInt64, now: MonotonicInstant?) -> Int? {
+        var best: Int?
+        for offset in servers.indices {
+            let index = (next + offset) % servers.count
+            if index < 64 && tried & (1 << UInt64(index)) != 0 { continue }
+            if let now, servers[index].avoidedUntil > now { continue }
+            if upstream.balance == .roundRobin { return index }
+            if let current = best, servers[current].activeCount <= servers[index].activeCount {
+                continue
+            }
+            best = index
+        }
+        return best
+    }
+}
