@@ -14,7 +14,7 @@ final class LoopState {
     let loop: EventLoop
     let recorder: any RequestRecorder
     let log: any EventLog
-    let requestRefetch: @Sendable (Int) -> Void
+    let requestRefetch: @Sendable (String) -> Void
 
     private(set) var serving: ServingConfiguration
     private(set) var pools: [UpstreamPool]
@@ -36,15 +36,16 @@ final class LoopState {
     }
 
     init(
-        loop: EventLoop, serving: ServingConfiguration, recorder: any RequestRecorder,
-        log: any EventLog, requestRefetch: @escaping @Sendable (Int) -> Void
+        loop: EventLoop, serving: ServingConfiguration, keys: KeySnapshot,
+        recorder: any RequestRecorder,
+        log: any EventLog, requestRefetch: @escaping @Sendable (String) -> Void
     ) {
         self.loop = loop
         self.serving = serving
         self.recorder = recorder
         self.log = log
         self.requestRefetch = requestRefetch
-        keys = KeySnapshot(sets: [])
+        self.keys = keys
         tokens = TokenCache(capacityBytes: serving.configuration.server.tokenCacheBytes)
         identifiers = RequestIDGenerator()
         pools = zip(serving.configuration.upstreams, serving.addresses).map {
@@ -53,7 +54,8 @@ final class LoopState {
     }
 
     /// Requests that begin from now on are served by `next`. Pools of unchanged upstreams keep their connections.
-    func adopt(_ next: ServingConfiguration) {
+    /// Projects are known by their place, so configuration and keys change together.
+    func adopt(_ next: ServingConfiguration, keys: KeySnapshot) {
         var unclaimed = pools
         pools = zip(next.configuration.upstreams, next.addresses).map { upstream, addresses in
             let same = unclaimed.firstIndex { pool in
@@ -66,6 +68,8 @@ final class LoopState {
         for pool in unclaimed { pool.closeIdle() }
         serving = next
         tokens.removeAll()
+        refetches.removeAll()
+        adopt(keys)
     }
 
     // MARK: Keys
@@ -88,7 +92,7 @@ final class LoopState {
                 && loop.now < refetch.askedAt.advanced(by: Self.keyPatience)
         }
         refetches[project] = Refetch(askedAt: loop.now, attemptsBefore: attempts(project))
-        requestRefetch(project)
+        requestRefetch(serving.projects[project].name)
         return true
     }
 

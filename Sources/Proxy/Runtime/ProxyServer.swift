@@ -24,17 +24,17 @@ public actor ProxyServer {
     ///
     /// - Throws: `ListenError` when an address cannot be opened; nothing is left running then.
     public func start(
-        _ serving: ServingConfiguration,
-        makeRecorder: @escaping @Sendable () -> any RequestRecorder,
-        requestRefetch: @escaping @Sendable (Int) -> Void
+        _ serving: ServingConfiguration, keys: KeySnapshot,
+        makeRecorder: @escaping @Sendable (Int) -> any RequestRecorder,
+        requestRefetch: @escaping @Sendable (String) -> Void
     ) async throws {
-        let wanted = serving.configuration.server.workers
-        let count = wanted > 0 ? wanted : Syscalls.usableProcessors()
+        let count = serving.workerCount
         let opened = try open(serving.configuration.listeners, count: count)
         for index in 0..<count {
             let workerLoop = try EventLoop()
             let worker = Worker(
-                loop: workerLoop, serving: serving, makeRecorder: makeRecorder, log: log,
+                loop: workerLoop, serving: serving, keys: keys,
+                makeRecorder: { makeRecorder(index) }, log: log,
                 requestRefetch: requestRefetch)
             if !Thread.start(named: "worker \(index)", { workerLoop.run() }) {
                 throw Errno.noMemory
@@ -48,11 +48,11 @@ public actor ProxyServer {
     /// Serves requests that begin from now on by a new configuration.
     ///
     /// - Throws: `ListenError` when one of its listeners cannot be opened; then nothing has changed.
-    public func reload(_ serving: ServingConfiguration) async throws {
+    public func reload(_ serving: ServingConfiguration, keys: KeySnapshot) async throws {
         let listeners = serving.configuration.listeners
         let added = listeners.filter { !listening.isOpen($0.listen) }
         let opened = try open(added, count: workers.count)
-        for worker in workers { await worker.adopt(serving) }
+        for worker in workers { await worker.adopt(serving, keys: keys) }
         try await accept(opened)
         listening.close(except: listeners.map(\.listen))
     }

@@ -16,6 +16,12 @@ public final class ServingConfiguration: Sendable {
     /// By project.
     let fingerprints: [[ClientFingerprint]]
 
+    /// Event loops that the configuration asks for.
+    public var workerCount: Int {
+        let wanted = configuration.server.workers
+        return wanted > 0 ? wanted : Syscalls.usableProcessors()
+    }
+
     public init(_ configuration: Configuration, addresses: [[SocketAddress]]) {
         self.configuration = configuration
         self.addresses = addresses

@@ -1,4 +1,3 @@
-internal import Attestation
 public import Configuration
 public import Reactor
 
@@ -36,13 +35,13 @@ public actor Worker {
     ///   - makeRecorder: Makes this loop's own recorder.
     ///   - requestRefetch: Asks for a project's keys again, because a token names a key that is not among them.
     public init(
-        loop: EventLoop, serving: ServingConfiguration,
+        loop: EventLoop, serving: ServingConfiguration, keys: KeySnapshot,
         makeRecorder: @Sendable () -> any RequestRecorder, log: any EventLog,
-        requestRefetch: @escaping @Sendable (Int) -> Void
+        requestRefetch: @escaping @Sendable (String) -> Void
     ) {
         self.loop = loop
         state = LoopState(
-            loop: loop, serving: serving, recorder: makeRecorder(), log: log,
+            loop: loop, serving: serving, keys: keys, recorder: makeRecorder(), log: log,
             requestRefetch: requestRefetch)
     }
 
@@ -60,8 +59,8 @@ public actor Worker {
     }
 
     /// Serves requests that begin from now on by `serving`; listeners that it does not have stop accepting.
-    public func adopt(_ serving: ServingConfiguration) {
-        state.adopt(serving)
+    public func adopt(_ serving: ServingConfiguration, keys: KeySnapshot) {
+        state.adopt(serving, keys: keys)
         for acceptor in acceptors {
             let address = acceptor.listener.listen
             if let listener = serving.configuration.listeners.first(where: { $0.listen == address })
