@@ -61,7 +61,7 @@ def origin(module_origin):
 @pytest.fixture(scope="module")
 def module_proxy(module_origin, key_file):
     with tempfile.TemporaryDirectory() as folder:
-        proxy = _start(pathlib.Path(folder), [module_origin], key_file).wait_until_ready()
+        proxy = start_proxy(pathlib.Path(folder), [module_origin], key_file).wait_until_ready()
         try:
             yield proxy
             proxy.stop()
@@ -85,7 +85,7 @@ def start(tmp_path, key_file, request):
               **parts) -> proxies.Portcullis:
         folder = tmp_path / f"proxy-{len(started)}"
         folder.mkdir()
-        proxy = _start(folder, origins, jwks, environment, **parts)
+        proxy = start_proxy(folder, origins, jwks, environment, **parts)
         started.append(proxy)
         return proxy.wait_until_ready(ready) if ready else proxy
 
@@ -125,7 +125,8 @@ def authority(tmp_path_factory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
-def _start(folder: pathlib.Path, origins, jwks, environment=None, **parts) -> proxies.Portcullis:
+def start_proxy(folder: pathlib.Path, origins, jwks, environment=None, **parts) -> proxies.Portcullis:
+    """A proxy before these origins (or ports), not waited for."""
     state = folder / "state"
     state.mkdir()
     port, admin_port = proxies.free_port(), proxies.free_port()

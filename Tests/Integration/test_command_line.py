@@ -162,6 +162,7 @@ REFUSED = {
 def test_explain_tells_why_a_token_is_refused(config, keys, mint, make, word, code):
     done = explain(config(), "GET", "http://api.example.test/enforced/x",
                    "-H", f"X-Firebase-AppCheck: {make(mint, keys)}")
+    assert done.returncode == 1
     assert word in done.stdout and code in done.stdout, done.stdout + done.stderr
 
 
@@ -172,9 +173,30 @@ def test_explain_reads_a_token_from_standard_input(config, mint):
 
 def test_explain_tells_that_there_is_no_token_or_no_route(config):
     done = explain(config(), "GET", "http://api.example.test/enforced/x")
+    assert done.returncode == 1
     assert "missing" in done.stdout and "token_missing" in done.stdout
     done = explain(config(), "GET", "http://api.example.test/nothing")
-    assert "404" in done.stdout
+    assert done.returncode == 1 and "404" in done.stdout
+
+
+def test_explain_of_a_monitored_route_says_what_would_be(config):
+    done = explain(config(), "GET", "http://api.example.test/monitored/x")
+    assert done.returncode == 0 and "would_reject" in done.stdout
+
+
+def test_explain_tells_who_is_in_the_share(config):
+    path = config(lambda text: text.replace(
+        'name = "enforced"', 'name = "enforced"\nenforce_percent = 50\nsticky_by = "header:X-Client"', 1))
+    ends = {explain(path, "GET", "http://api.example.test/enforced/x", "-H", f"X-Client: {number}").returncode
+            for number in range(20)}
+    assert ends == {0, 1}
+
+
+def test_explain_never_repeats_a_whole_token(config, mint):
+    token = mint()
+    done = explain(config(), "GET", "http://api.example.test/enforced/x", "-H", f"X-Firebase-AppCheck: {token}")
+    for secret in tokens.secrets_of(token)[1:]:
+        assert secret not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("arguments", [["GET"], ["GET", "not a url"], ["GET", "http://a/b", "-H", "no colon"]])

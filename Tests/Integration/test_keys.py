@@ -3,14 +3,16 @@
 import gzip
 import json
 import threading
+import time
 
 import pytest
 
+from conftest import start_proxy
 from harness import tokens
 from harness.client import request
 from harness.keyserver import ConnectProxy, KeyServer
 from harness.origin import Gate, wait_until
-from harness.proxy import PROJECT, PROJECTS, free_port
+from harness.proxy import PROJECT, PROJECTS, Portcullis, free_port
 from harness.tokens import SigningKey, encode, key_set, number_bytes
 from judging import assert_judged, assert_rejected, verdict_of
 
@@ -63,89 +65,6 @@ def admin_answers(proxy) -> bool:
         return proxy.admin("/healthz").status == 200
     except OSError:
         return False
-
-
-def refetch(proxy, mint):
-    """Makes the proxy ask for the key set again, by a key id that it does not know."""
-    proxy.ask("GET", "/monitored/x", token=mint(header={"kid": "unheard-of"}))
-
-
-@pytest.mark.parametrize("failure", ["500", "garbage", "stopped"])
-def test_K2_the_last_good_keys_stay_when_a_refresh_fails(start, origin, key_server, mint, failure):
-    proxy = start(origin, jwks=key_server.url, **ONE)
-    if failure == "500":
-        key_server.status = 500
-    elif failure == "garbage":
-        key_server.body = b'{"keys": [{"kty":'
-    else:
-        key_server.stop()
-    refetch(proxy, mint)
-    wait_until(lambda: proxy.metric("portcullis_jwks_refreshes_total", project="production") >= 2,
-               "the refresh ends")
-    failures = {result: value for (name, labels), value in proxy.metrics().items()
-                if name == "portcullis_jwks_refreshes_total"
-                and (result := dict(labels)["result"]) not in ("ok", "success")}
-    assert sum(failures.values()) == 1, failures
-    assert_judged(proxy, origin, mint(), "verified")
-    assert proxy.admin("/readyz").status == 200
-    assert 0 <= proxy.metric("portcullis_jwks_age_seconds", project="production") < 60
-
-
-def test_K3_ten_thousand_unknown_keys_cost_one_fetch(start, origin, key_server, mint):
-    proxy = start(origin, jwks=key_server.url, **ONE)
-    good = mint()
-    # The signature is never looked at for an unknown key, so that one token's serves them all.
-    _, claims, signature = good.split(".")
-    header = '{"kid":"%s","typ":"JWT","alg":"RS256"}'
-    count = 10_000
-
-    def flood(first: int):
-        with proxy.connect() as connection:
-            for number in range(first, count, 4):
-                token = f"{encode((header % f'random-{number}').encode())}.{claims}.{signature}"
-                response = connection.ask(request("GET", "/enforced/x", token=token))
-                assert response.code in ("token_invalid", "verification_unavailable")
-
-    threads = [threading.Thread(target=flood, args=(first,)) for first in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert key_server.hits <= 2
-    assert_judged(proxy, origin, good, "verified")
-    assert origin.requests[0].get("x-appcheck-verdict") == "verified"
-
-
-def test_K3_a_rotated_key_is_fetched_once_for_everybody_who_waits(
-        start, origin, key_server, keys, mint):
-    proxy = start(origin, jwks=key_server.url, **ONE)
-    key_server.serve(keys.first, keys.second)
-    key_server.gate = Gate()
-    rotated = [mint(keys.second) for _ in range(20)]
-    connections = [proxy.connect() for _ in rotated]
-    for connection, token in zip(connections, rotated):
-        connection.send(request("GET", "/enforced/x", token=token))
-    key_server.wait_for_hits(2)
-    # A token of a key that is known does not wait with them.
-    assert proxy.ask("GET", "/enforced/x", token=mint()).status == 200
-    key_server.gate.open()
-    statuses = [connection.read_response().status for connection in connections]
-    for connection in connections:
-        connection.close()
-    assert statuses == [200] * 20
-    assert key_server.hits == 2
-
-
-def test_K3_nobody_waits_for_ever_for_a_key(start, origin, key_server, keys, mint):
-    proxy = start(origin, jwks=key_server.url, **ONE)
-    key_server.gate = Gate()
-    with proxy.connect() as connection:
-        connection.send(request("GET", "/enforced/x", token=mint(keys.second)))
-        key_server.wait_for_hits(2)
-        connection.socket.settimeout(20)
-        response = connection.read_response()
-    assert response.code in ("token_invalid", "verification_unavailable")
-    key_server.gate.open()
 
 
 def bad_keys(keys) -> dict[str, dict]:
@@ -259,23 +178,6 @@ def test_K6_the_servers_cache_lifetime_is_clamped(start, origin, key_server, min
     assert key_server.hits == 1
 
 
-def test_K7_a_removed_key_stops_verifying_even_remembered_tokens(
-        start, origin, key_server, keys, mint):
-    key_server.serve(keys.first, keys.wide)
-    proxy = start(origin, jwks=key_server.url, **ONE)
-    remembered = mint()
-    for _ in range(5):
-        assert proxy.ask("GET", "/enforced/x", token=remembered).status == 200
-    key_server.serve(keys.wide, keys.second)
-    assert proxy.ask("GET", "/enforced/x", token=mint(keys.second)).status == 200
-    wait_until(lambda: proxy.ask("GET", "/enforced/x", token=remembered).status == 401,
-               "the removed key stops verifying")
-    # On every loop: several connections, one after another.
-    for _ in range(10):
-        assert_rejected(proxy.ask("GET", "/enforced/x", token=remembered), "token_invalid")
-    assert proxy.ask("GET", "/enforced/x", token=mint(keys.wide)).status == 200
-
-
 def secure(server: KeyServer, authority, more: str = "", host: str = "localhost") -> dict:
     """Parts of a configuration that fetches keys from a TLS server of the test's authority."""
     projects = PROJECT.replace("apps =", f'jwks_ca = "{authority.path}"\n{more}\napps =')
@@ -381,3 +283,202 @@ def test_keys_unavailable_is_our_fault_not_the_clients(start, origin, mint):
     # What is wrong with a token whatever the keys are is said all the same.
     assert_judged(proxy, origin, "x.y", "invalid", "malformed")
     assert_judged(proxy, origin, tokens.PLACEHOLDER, "attestation_failed")
+
+
+def test_K7_a_file_that_changes_is_read_again(start, origin, keys, mint, tmp_path):
+    path = tmp_path / "jwks.json"
+    path.write_text(json.dumps(key_set(keys.first, keys.wide)))
+    proxy = start(origin, jwks=path, **ONE)
+    remembered = mint()
+    for _ in range(5):
+        assert proxy.ask("GET", "/enforced/x", token=remembered).status == 200
+    replacement = tmp_path / "jwks.json.new"
+    replacement.write_text(json.dumps(key_set(keys.second, keys.wide)))
+    replacement.rename(path)
+    wait_until(lambda: proxy.ask("GET", "/enforced/x", token=mint(keys.second)).status == 200,
+               "the new key verifies")
+    # On every loop: several connections, one after another.
+    for _ in range(10):
+        assert_rejected(proxy.ask("GET", "/enforced/x", token=remembered), "token_invalid")
+    assert proxy.ask("GET", "/enforced/x", token=mint(keys.wide)).status == 200
+
+
+def test_K2_a_file_that_breaks_leaves_the_last_good_keys(start, origin, keys, mint, tmp_path):
+    path = tmp_path / "jwks.json"
+    path.write_text(json.dumps(key_set(keys.first)))
+    proxy = start(origin, jwks=path, **ONE)
+    path.write_text("{")
+    wait_until(lambda: failed_refreshes(proxy) >= 1, "the file is read again")
+    assert_judged(proxy, origin, mint(), "verified")
+    path.unlink()
+    before = failed_refreshes(proxy)
+    wait_until(lambda: failed_refreshes(proxy) > before, "the file is looked for again")
+    assert_judged(proxy, origin, mint(), "verified")
+
+
+def failed_refreshes(proxy) -> float:
+    every = proxy.metric("portcullis_jwks_refreshes_total", project="production")
+    return every - proxy.metric("portcullis_jwks_refreshes_total", project="production", result="success")
+
+
+def test_K2_a_restart_uses_the_keys_of_the_run_before(start, origin, keys, key_server, mint):
+    proxy = start(origin, jwks=key_server.url, **ONE)
+    text = proxy.config_path.read_text()
+    proxy.stop()
+    key_server.status = 500
+    again = Portcullis(proxy.folder, text, port=proxy.port, admin_port=proxy.admin_port)
+    try:
+        again.wait_until_ready()
+        assert_judged(again, origin, mint(), "verified")
+        again.stop()
+    finally:
+        again.kill()
+
+
+# An unknown key asks for the key set again at most every 30 s, counted from the start. The proxies of the tests
+# below therefore start together, before the first test of this module, and have aged when their turn comes.
+
+COOL_DOWN = 30
+AGED = ["failing", "garbage", "stopped", "flooded", "rotated", "stuck", "removed", "asked-early"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def nursery(keys, module_origin, tmp_path_factory):
+    """Every aged proxy by its name: the proxy, its key server, and when it began."""
+    grown = {}
+    for name in AGED:
+        server = KeyServer(keys.first, keys.wide)
+        folder = tmp_path_factory.mktemp(name)
+        proxy = start_proxy(folder, [module_origin], server.url, **ONE)
+        grown[name] = (proxy, server, time.monotonic())
+    for proxy, _, _ in grown.values():
+        proxy.wait_until_ready()
+    # This one is asked for a key that is not there yet, in the middle of its cool-down.
+    proxy, server, _ = grown["asked-early"]
+    server.serve(keys.first, keys.second)
+    early = proxy.ask("GET", "/enforced/x", token=tokens.mint(keys.second))
+    assert early.status in (401, 503) and server.hits == 1
+    yield grown
+    try:
+        for proxy, _, _ in grown.values():
+            proxy.stop()
+    finally:
+        for proxy, server, _ in grown.values():
+            proxy.kill()
+            server.stop()
+
+
+@pytest.fixture
+def aged(nursery, origin):
+    """One of the aged proxies with its key server, once its cool-down is over."""
+
+    def wait(name: str):
+        proxy, server, began = nursery[name]
+        time.sleep(max(0, began + COOL_DOWN + 1.5 - time.monotonic()))
+        return proxy, server
+
+    return wait
+
+
+def refetch(proxy, mint):
+    """Makes the proxy ask for the key set again, by a key id that it does not know."""
+    proxy.ask("GET", "/monitored/x", token=mint(header={"kid": "unheard-of"}))
+
+
+@pytest.mark.parametrize("failure", ["failing", "garbage", "stopped"])
+def test_K2_the_last_good_keys_stay_when_a_refresh_fails(aged, origin, mint, failure):
+    proxy, server = aged(failure)
+    if failure == "failing":
+        server.status = 500
+    elif failure == "garbage":
+        server.body = b'{"keys": [{"kty":'
+    else:
+        server.stop()
+    assert failed_refreshes(proxy) == 0
+    refetch(proxy, mint)
+    wait_until(lambda: failed_refreshes(proxy) >= 1, "the refresh ends")
+    assert_judged(proxy, origin, mint(), "verified")
+    assert proxy.admin("/readyz").status == 200
+    assert 30 <= proxy.metric("portcullis_jwks_age_seconds", project="production") < 600
+    proxy.wait_for_record(lambda record: record["level"] in ("warning", "error") and "key" in record["msg"],
+                          "one that says that the refresh failed")
+
+
+def test_K3_ten_thousand_unknown_keys_cost_one_fetch(aged, origin, mint):
+    proxy, server = aged("flooded")
+    good = mint()
+    # The signature is never looked at for an unknown key, so that one token's serves them all.
+    _, claims, signature = good.split(".")
+    header = '{"kid":"%s","typ":"JWT","alg":"RS256"}'
+    count = 10_000
+
+    def flood(first: int):
+        with proxy.connect() as connection:
+            for number in range(first, count, 4):
+                token = f"{encode((header % f'random-{number}').encode())}.{claims}.{signature}"
+                response = connection.ask(request("GET", "/enforced/x", token=token))
+                assert response.code in ("token_invalid", "verification_unavailable")
+
+    threads = [threading.Thread(target=flood, args=(first,)) for first in range(4)]
+    began = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    windows = 1 + (time.monotonic() - began) // COOL_DOWN
+    assert 2 <= server.hits <= 1 + windows
+    assert_judged(proxy, origin, good, "verified")
+
+
+def test_K3_a_rotated_key_is_fetched_once_for_everybody_who_waits(aged, origin, keys, mint):
+    proxy, server = aged("rotated")
+    server.serve(keys.first, keys.second)
+    server.gate = Gate()
+    rotated = [mint(keys.second) for _ in range(20)]
+    connections = [proxy.connect() for _ in rotated]
+    for connection, token in zip(connections, rotated):
+        connection.send(request("GET", "/enforced/x", token=token))
+    server.wait_for_hits(2)
+    # A token of a key that is known does not wait with them.
+    assert proxy.ask("GET", "/enforced/x", token=mint()).status == 200
+    server.gate.open()
+    statuses = [connection.read_response().status for connection in connections]
+    for connection in connections:
+        connection.close()
+    assert statuses == [200] * 20
+    assert server.hits == 2
+
+
+def test_K3_nobody_waits_for_ever_for_a_key(aged, origin, keys, mint):
+    proxy, server = aged("stuck")
+    server.gate = Gate()
+    with proxy.connect() as connection:
+        connection.send(request("GET", "/enforced/x", token=mint(keys.second)))
+        server.wait_for_hits(2)
+        response = connection.read_response()
+    assert response.code in ("token_invalid", "verification_unavailable")
+    # A monitored request is not held up at all (pitfall M1): it is answered while the fetch still hangs.
+    assert proxy.ask("GET", "/monitored/x", token=mint(keys.second)).status == 200
+    assert not server.gate.is_open()
+    server.gate.open()
+
+
+def test_K4_a_key_asked_for_too_early_is_there_when_the_cool_down_ends(aged, origin, keys, mint):
+    proxy, server = aged("asked-early")
+    server.wait_for_hits(2)
+    wait_until(lambda: proxy.ask("GET", "/enforced/x", token=mint(keys.second)).status == 200,
+               "the rotated key verifies")
+    assert server.hits == 2
+
+
+def test_K7_a_removed_key_stops_verifying_even_remembered_tokens(aged, origin, keys, mint):
+    proxy, server = aged("removed")
+    remembered = mint()
+    for _ in range(5):
+        assert proxy.ask("GET", "/enforced/x", token=remembered).status == 200
+    server.serve(keys.wide, keys.second)
+    wait_until(lambda: proxy.ask("GET", "/enforced/x", token=mint(keys.second)).status == 200,
+               "the new key verifies")
+    for _ in range(10):
+        assert_rejected(proxy.ask("GET", "/enforced/x", token=remembered), "token_invalid")
+    assert proxy.ask("GET", "/enforced/x", token=mint(keys.wide)).status == 200

@@ -2,6 +2,7 @@
 
 import pytest
 
+from conftest import start_proxy
 from harness.client import HOST, request
 from judging import assert_rejected
 from refusals import assert_refused
@@ -72,9 +73,7 @@ app_check = "off"
 
 @pytest.fixture(scope="module")
 def guarded(module_origin, key_file, tmp_path_factory):
-    from conftest import _start
-
-    proxy = _start(tmp_path_factory.mktemp("paths"), [module_origin], key_file, routes=ROUTES)
+    proxy = start_proxy(tmp_path_factory.mktemp("paths"), [module_origin], key_file, routes=ROUTES)
     try:
         yield proxy.wait_until_ready()
         proxy.stop()

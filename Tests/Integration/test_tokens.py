@@ -124,7 +124,7 @@ def test_T6_a_token_of_another_project_is_refused_although_its_signature_is_good
     # Genuine, and good where that project is served; not on a route that serves only the first one.
     assert proxy.ask("GET", "/forwarding/x", token=token).status == 200
     assert verdict_of(origin) == ("verified", None)
-    assert_judged(proxy, origin, token, "invalid", "issuer")
+    assert_judged(proxy, origin, token, "app_not_allowed")
 
 
 @pytest.mark.parametrize(
