@@ -22,8 +22,8 @@ extension Exchange {
         }
         record.upstream = route.upstream
         let pool = state.pools[route.upstream]
-        let begun = state.loop.now
-        defer { record.upstreamMicroseconds = state.loop.now.microseconds(since: begun) }
+        let begun = MonotonicInstant.now
+        defer { record.upstreamMicroseconds = MonotonicInstant.now.microseconds(since: begun) }
         writeRequestHead(client, permit, route)
 
         var upload = BodyRelay(

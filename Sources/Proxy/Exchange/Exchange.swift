@@ -45,7 +45,7 @@ final class Exchange {
     func serve(_ client: ClientConnection) async -> Fate {
         begin(client)
         let fate = await answerRequest(client)
-        record.totalMicroseconds = state.loop.now.microseconds(since: startedAt)
+        record.totalMicroseconds = MonotonicInstant.now.microseconds(since: startedAt)
         state.recorder.record(record, configuration: serving.configuration)
         finish()
         return fate

@@ -1,5 +1,5 @@
 public import Configuration
-internal import Reactor
+public import Reactor
 
 /// Why a listener cannot be opened: which, and what to do.
 public struct ListenError: Error, Sendable, CustomStringConvertible {
@@ -23,8 +23,8 @@ struct Listening {
         switch address {
         case .tcp(let host, let port):
             descriptors = try Self.listenTCP(address, host, port, count: count)
-        case .unix(let path):
-            let descriptor = try Self.listenUnix(address, path)
+        case .unix:
+            let descriptor = try ListeningDescriptor.open(address)
             // One queue for all loops: local sockets have no SO_REUSEPORT.
             descriptors = Array(repeating: descriptor, count: count)
         }
@@ -53,7 +53,7 @@ struct Listening {
         do throws(Errno) {
             return try openShared(try unusedAddress(bound), count: count)
         } catch {
-            throw ListenError(address: address, reason: explain(error))
+            throw ListenError(address: address, error)
         }
     }
 
@@ -72,29 +72,48 @@ struct Listening {
         }
         return descriptors
     }
+}
 
-    private static func listenUnix(_ address: ListenAddress, _ path: String) throws(ListenError)
-        -> ListeningDescriptor
-    {
-        guard let bound = SocketAddress(unixPath: path) else {
-            throw ListenError(address: address, reason: "the path is longer than 107 bytes")
-        }
-        do throws(Errno) {
-            if bound.isAbandonedSocket { try Syscalls.unlink(path) }
-            return try ListeningDescriptor(bound, unixPath: path, isShared: false)
-        } catch {
-            throw ListenError(address: address, reason: explain(error))
+extension ListeningDescriptor {
+    /// Opens one descriptor for an address of the configuration. A path that a dead process left behind is taken
+    /// over; one on which somebody listens is not.
+    public static func open(_ address: ListenAddress) throws(ListenError) -> ListeningDescriptor {
+        switch address {
+        case .tcp(let host, let port):
+            guard let bound = SocketAddress(literal: host, port: port) else {
+                throw ListenError(address: address, reason: "\"\(host)\" is no IP address")
+            }
+            do throws(Errno) {
+                return try ListeningDescriptor(bound, isShared: false)
+            } catch {
+                throw ListenError(address: address, error)
+            }
+        case .unix(let path):
+            guard let bound = SocketAddress(unixPath: path) else {
+                throw ListenError(address: address, reason: "the path is longer than 107 bytes")
+            }
+            do throws(Errno) {
+                if bound.isAbandonedSocket { try Syscalls.unlink(path) }
+                return try ListeningDescriptor(bound, unixPath: path, isShared: false)
+            } catch {
+                throw ListenError(address: address, error)
+            }
         }
     }
+}
 
-    private static func explain(_ error: Errno) -> String {
-        switch error {
-        case .addressInUse:
-            "the address is in use by another process; stop it or choose another one"
-        case .permissionDenied:
-            "permission denied; ports below 1024 need CAP_NET_BIND_SERVICE, and a socket's folder must be writable"
-        case .addressNotAvailable: "no interface of this machine has that address"
-        default: error.description
-        }
+extension ListenError {
+    init(address: ListenAddress, _ error: Errno) {
+        let reason =
+            switch error {
+            case .addressInUse:
+                "the address is in use by another process; stop it or choose another one"
+            case .permissionDenied:
+                "permission denied; ports below 1024 need CAP_NET_BIND_SERVICE, and a socket's folder "
+                    + "must be writable"
+            case .addressNotAvailable: "no interface of this machine has that address"
+            default: error.description
+            }
+        self.init(address: address, reason: reason)
     }
 }

@@ -75,6 +75,8 @@ final class LoopState {
     // MARK: Keys
 
     func adopt(_ next: KeySnapshot) {
+        // One that was on its way when the configuration changed speaks of other projects.
+        guard next.sets.map(\.project) == serving.projects.map(\.name) else { return }
         keys = next
         let waiters = keyWaiters
         keyWaiters.removeAll()

@@ -10,6 +10,7 @@ public actor ProxyServer {
     private let log: any EventLog
     private var workers: [Worker] = []
     private var listening = Listening()
+    private var prepared: [(Listener, [ListeningDescriptor])] = []
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         loop.asUnownedSerialExecutor()
@@ -45,16 +46,25 @@ public actor ProxyServer {
         try await accept(opened)
     }
 
-    /// Serves requests that begin from now on by a new configuration.
+    /// Opens the listeners that a new configuration adds, without accepting anything yet.
     ///
-    /// - Throws: `ListenError` when one of its listeners cannot be opened; then nothing has changed.
-    public func reload(_ serving: ServingConfiguration, keys: KeySnapshot) async throws {
-        let listeners = serving.configuration.listeners
-        let added = listeners.filter { !listening.isOpen($0.listen) }
-        let opened = try open(added, count: workers.count)
+    /// - Throws: `ListenError` when one cannot be opened; then nothing has changed.
+    public func prepare(_ serving: ServingConfiguration) throws(ListenError) {
+        let added = serving.configuration.listeners.filter { !listening.isOpen($0.listen) }
+        prepared = try open(added, count: workers.count)
+    }
+
+    /// Serves requests that begin from now on by a configuration that was prepared.
+    public func adopt(_ serving: ServingConfiguration, keys: KeySnapshot) async {
+        let added = prepared
+        prepared = []
         for worker in workers { await worker.adopt(serving, keys: keys) }
-        try await accept(opened)
-        listening.close(except: listeners.map(\.listen))
+        do throws(Errno) {
+            try await accept(added)
+        } catch {
+            log.log(.error, "a new listener accepts nothing", [("error", "\(error)")])
+        }
+        listening.close(except: serving.configuration.listeners.map(\.listen))
     }
 
     /// Gives every loop new keys.
@@ -106,7 +116,7 @@ public actor ProxyServer {
         return opened
     }
 
-    private func accept(_ opened: [(Listener, [ListeningDescriptor])]) async throws {
+    private func accept(_ opened: [(Listener, [ListeningDescriptor])]) async throws(Errno) {
         for (listener, descriptors) in opened {
             for (worker, descriptor) in zip(workers, descriptors) {
                 try await worker.accept(descriptor, listener)

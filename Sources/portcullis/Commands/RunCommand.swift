@@ -1,4 +1,4 @@
-/// `portcullis run`: serve.
+/// `portcullis run`: serve until a signal ends it.
 struct RunCommand {
     private let configuration: String
     private let console: Console
@@ -9,8 +9,7 @@ struct RunCommand {
     }
 
     func perform() -> ExitCode {
-        guard LoadedConfiguration(configuration, console) != nil else { return .wrong }
-        console.complain("portcullis: run is not built yet")
-        return .failure
+        guard let loaded = LoadedConfiguration(configuration, console) else { return .wrong }
+        return ServiceProcess.run(.file(configuration), loaded.value, console)
     }
 }

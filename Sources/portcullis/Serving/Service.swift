@@ -1,0 +1,220 @@
+internal import Configuration
+internal import Glibc
+internal import Operations
+internal import Policy
+internal import Proxy
+internal import Reactor
+
+/// The running proxy: the parts, and what signals do to them. An actor on the control loop, which serves no requests.
+///
+/// SIGHUP reloads, SIGTERM and SIGINT drain; a second one of these ends the process at once.
+actor Service {
+    private static let resolveInterval = Duration.seconds(10)
+
+    nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    private let source: ConfigurationSource
+    private let signals: SignalSource
+    private let writer: LogWriter
+    private let log: EventLogger
+    private let reloads = ReloadStatus()
+    private let server: ProxyServer
+    private let keeper: KeySetKeeper
+    private let readiness: Readiness
+    private var admin: AdminServer?
+    private var serving: ServingConfiguration
+    private var isDraining = false
+
+    /// - Parameters:
+    ///   - source: Where the configuration comes from, now and at each reload.
+    ///   - configuration: The one that was read already.
+    init(
+        loop: EventLoop, source: ConfigurationSource, configuration: Configuration,
+        signals: SignalSource, writer: LogWriter
+    ) {
+        let log = EventLogger(configuration.log, writer: writer)
+        let server = ProxyServer(loop: loop, log: log)
+        self.loop = loop
+        self.source = source
+        self.signals = signals
+        self.writer = writer
+        self.log = log
+        self.server = server
+        serving = ServingConfiguration(
+            configuration, addresses: configuration.upstreams.map { _ in [] })
+        let keeper = KeySetKeeper(
+            loop: loop, projects: configuration.projects,
+            stateDirectory: StateDirectory.usable(configuration.server.stateDirectory, log),
+            version: Help.version, log: log,
+            publish: { keys in Task { await server.adopt(keys) } })
+        self.keeper = keeper
+        // Probes are answered on this loop too, so the keeper's state is at hand without a wait.
+        readiness = Readiness { keeper.assumeIsolated { $0.status } }
+    }
+
+    /// Serves until a signal ends it.
+    func run() async -> ExitCode {
+        do {
+            try await start()
+        } catch {
+            log.log(.error, "cannot start", [("error", "\(error)")])
+            return .wrong
+        }
+        let waiter = Waiter(loop: loop)
+        do throws(Errno) {
+            try signals.attach(to: loop, waiter: waiter)
+        } catch {
+            log.log(.error, "cannot watch signals", [("error", "\(error)")])
+            return .failure
+        }
+        Task { await resolveRegularly() }
+        while true {
+            while let signal = signals.next() {
+                if signal == SIGHUP {
+                    await reload()
+                } else {
+                    return await drain(signal, waiter)
+                }
+            }
+            _ = await waiter.wait()
+        }
+    }
+
+    // MARK: Start
+
+    private func start() async throws {
+        let configuration = serving.configuration
+        serving = ServingConfiguration(
+            configuration, addresses: await UpstreamAddresses.resolve(configuration, log: log))
+        let metrics = (0..<serving.workerCount).map { _ in LoopMetrics() }
+        try await startAdmin(configuration.admin, metrics)
+        let keys = await keeper.start()
+        let keeper = keeper
+        try await server.start(
+            serving, keys: keys,
+            makeRecorder: { [writer, log] index in
+                WorkerRecorder(metrics: metrics[index], writer: writer, events: log)
+            },
+            requestRefetch: { keeper.refetch($0) })
+        // What came while the loops were made found nobody to tell.
+        await server.adopt(keeper.snapshot)
+        readiness.enter(.serving)
+        log.log(
+            .info, "serving",
+            [
+                ("version", Help.version), ("configuration", source.name),
+                ("workers", String(serving.workerCount)),
+                ("routes", String(configuration.routes.routes.count)),
+            ])
+    }
+
+    private func startAdmin(_ settings: Admin?, _ metrics: [LoopMetrics]) async throws {
+        guard let settings else { return }
+        let descriptor = try ListeningDescriptor.open(settings.listen)
+        let keeper = keeper
+        let page = MetricsPage(
+            version: Help.version, loops: metrics, log: writer, reloads: reloads,
+            keySets: { keeper.assumeIsolated { $0.status } })
+        let admin = AdminServer(
+            loop: loop, pages: AdminPages(metrics: page, readiness: readiness), events: log)
+        self.admin = admin
+        let log = log
+        Task {
+            do throws(Errno) {
+                try await admin.run(descriptor)
+            } catch {
+                log.log(.error, "the admin listener ended", [("error", "\(error)")])
+            }
+        }
+        log.log(.info, "admin listening", [("address", "\(descriptor.address)")])
+    }
+
+    // MARK: Changes
+
+    private func reload() async {
+        let (loaded, mistakes) = source.load()
+        guard let configuration = loaded else {
+            for mistake in mistakes {
+                log.log(.error, "configuration not reloaded", [("error", mistake)])
+            }
+            reloads.ended(succeeded: false)
+            return
+        }
+        warnOfFixedSettings(configuration)
+        let next = ServingConfiguration(
+            configuration, addresses: await UpstreamAddresses.resolve(configuration, log: log))
+        do {
+            try await server.prepare(next)
+        } catch {
+            log.log(.error, "configuration not reloaded", [("error", "\(error)")])
+            reloads.ended(succeeded: false)
+            return
+        }
+        log.adopt(configuration.log)
+        let keys = await keeper.update(projects: configuration.projects)
+        await server.adopt(next, keys: keys)
+        serving = next
+        reloads.ended(succeeded: true)
+        log.log(
+            .info, "configuration reloaded",
+            [("routes", String(configuration.routes.routes.count))])
+    }
+
+    /// Some settings are read once, at the start.
+    private func warnOfFixedSettings(_ next: Configuration) {
+        let current = serving.configuration
+        let changes = [
+            ("[server] workers", current.server.workers != next.server.workers),
+            (
+                "[server] state_directory",
+                current.server.stateDirectory != next.server.stateDirectory
+            ),
+            ("[server] token_cache", current.server.tokenCacheBytes != next.server.tokenCacheBytes),
+            ("[admin]", current.admin != next.admin),
+        ]
+        for (setting, isChanged) in changes where isChanged {
+            log.log(
+                .warning, "a changed setting takes effect at the next start", [("setting", setting)]
+            )
+        }
+    }
+
+    /// Names that had no address get another chance without a reload.
+    private func resolveRegularly() async {
+        let waiter = Waiter(loop: loop)
+        while !isDraining {
+            _ = await waiter.wait(until: loop.now.advanced(by: Self.resolveInterval))
+            let before = serving
+            guard before.addresses.contains(where: \.isEmpty), !isDraining else { continue }
+            let addresses = await UpstreamAddresses.resolve(before.configuration, log: log)
+            // A reload may have come in between.
+            guard serving === before, addresses.contains(where: { !$0.isEmpty }) else { continue }
+            serving = ServingConfiguration(before.configuration, addresses: addresses)
+            await server.adopt(serving, keys: keeper.snapshot)
+        }
+        waiter.invalidate()
+    }
+
+    // MARK: End
+
+    private func drain(_ signal: Int32, _ waiter: Waiter) async -> ExitCode {
+        isDraining = true
+        readiness.enter(.draining)
+        log.log(
+            .info, "draining",
+            [("connections", String(await server.connectionCount())), ("signal", String(signal))])
+        Task { await endAtNextSignal(waiter) }
+        let cut = await server.drain(timeout: serving.configuration.server.drainTimeout)
+        await keeper.stop()
+        await admin?.stop()
+        log.log(.info, "stopped", [("connections_cut", String(cut))])
+        return .done
+    }
+
+    private func endAtNextSignal(_ waiter: Waiter) async {
+        while signals.next() == nil { _ = await waiter.wait() }
+        _ = writer.shutDown(timeLimit: .seconds(1))
+        exit(ExitCode.done.rawValue)
+    }
+}

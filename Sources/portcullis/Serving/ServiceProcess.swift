@@ -1,0 +1,57 @@
+internal import Configuration
+internal import Glibc
+internal import Operations
+internal import Reactor
+internal import Synchronization
+
+/// Runs a `Service` on the calling thread until it ends.
+enum ServiceProcess {
+    private static let logFlushTime = Duration.seconds(5)
+
+    /// - Parameters:
+    ///   - whenServing: Runs on the control loop once the service is there.
+    /// - Returns: the exit code of the process.
+    static func run(
+        _ source: ConfigurationSource, _ configuration: Configuration, _ console: Console
+    ) -> ExitCode {
+        Syscalls.ignoreBrokenPipes()
+        _ = Syscalls.raiseDescriptorLimit()
+        do throws(Errno) {
+            // Before any other thread starts: all inherit the signal mask.
+            let signals = try SignalSource([SIGHUP, SIGTERM, SIGINT])
+            let writer = try LogWriter(
+                droppedReport: EventLogger.droppedReport(configuration.log.format))
+            let loop = try EventLoop()
+            guard writer.start() else { throw .noMemory }
+            let code = serve(source, configuration, loop, signals, writer)
+            _ = writer.shutDown(timeLimit: logFlushTime)
+            return code
+        } catch {
+            console.complain("portcullis: cannot start: \(error)")
+            return .failure
+        }
+    }
+
+    private static func serve(
+        _ source: ConfigurationSource, _ configuration: Configuration, _ loop: EventLoop,
+        _ signals: SignalSource, _ writer: LogWriter
+    ) -> ExitCode {
+        let service = Service(
+            loop: loop, source: source, configuration: configuration, signals: signals,
+            writer: writer)
+        let result = ResultBox()
+        // Detached: a task of the main actor would wait for this thread, which runs the loop.
+        Task.detached {
+            result.code.withLock { $0 = .failure }
+            let code = await service.run()
+            result.code.withLock { $0 = code }
+            loop.stop()
+        }
+        loop.run()
+        return result.code.withLock { $0 }
+    }
+
+    private final class ResultBox: Sendable {
+        let code = Mutex(ExitCode.failure)
+    }
+}
