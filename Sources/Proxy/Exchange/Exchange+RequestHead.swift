@@ -38,12 +38,16 @@ extension Exchange {
     /// parser had refused them.
     private func writeHost(_ out: ByteBuffer) {
         out.append("Host: ")
+        writeAuthority(out)
+        out.append("\r\n")
+    }
+
+    private func writeAuthority(_ out: ByteBuffer) {
         out.append(head.target.host)
         if let port = head.target.port {
             out.append(":")
             out.append(decimal: UInt64(port))
         }
-        out.append("\r\n")
     }
 
     private func writeKeptFields(
@@ -142,7 +146,7 @@ extension Exchange {
         if client.isPeerTrusted, let line = head.fields.first(.forwardedHost) {
             out.append(bytes.slice(line.value))
         } else {
-            out.append(head.target.host)
+            writeAuthority(out)
         }
         for line in head.fields.lines where line.known == .via && !line.isHopByHop {
             out.append("\r\nVia: ")

@@ -54,9 +54,12 @@ actor Service {
     }
 
     /// Serves until a signal ends it.
-    func run() async -> ExitCode {
+    ///
+    /// - Parameter whenServing: Called once requests are accepted.
+    func run(whenServing: @Sendable () -> Void) async -> ExitCode {
         do {
             try await start()
+            whenServing()
         } catch {
             log.log(.error, "cannot start", [("error", "\(error)")])
             return .wrong

@@ -9,10 +9,12 @@ enum ServiceProcess {
     private static let logFlushTime = Duration.seconds(5)
 
     /// - Parameters:
-    ///   - whenServing: Runs on the control loop once the service is there.
+    ///   - configuration: What `source` gave first.
+    ///   - whenServing: Runs once requests are accepted.
     /// - Returns: the exit code of the process.
     static func run(
-        _ source: ConfigurationSource, _ configuration: Configuration, _ console: Console
+        _ source: ConfigurationSource, _ configuration: Configuration, _ console: Console,
+        whenServing: @escaping @Sendable () -> Void = {}
     ) -> ExitCode {
         Syscalls.ignoreBrokenPipes()
         _ = Syscalls.raiseDescriptorLimit()
@@ -23,7 +25,7 @@ enum ServiceProcess {
                 droppedReport: EventLogger.droppedReport(configuration.log.format))
             let loop = try EventLoop()
             guard writer.start() else { throw .noMemory }
-            let code = serve(source, configuration, loop, signals, writer)
+            let code = serve(source, configuration, loop, signals, writer, whenServing)
             _ = writer.shutDown(timeLimit: logFlushTime)
             return code
         } catch {
@@ -34,7 +36,7 @@ enum ServiceProcess {
 
     private static func serve(
         _ source: ConfigurationSource, _ configuration: Configuration, _ loop: EventLoop,
-        _ signals: SignalSource, _ writer: LogWriter
+        _ signals: SignalSource, _ writer: LogWriter, _ whenServing: @escaping @Sendable () -> Void
     ) -> ExitCode {
         let service = Service(
             loop: loop, source: source, configuration: configuration, signals: signals,
@@ -42,8 +44,7 @@ enum ServiceProcess {
         let result = ResultBox()
         // Detached: a task of the main actor would wait for this thread, which runs the loop.
         Task.detached {
-            result.code.withLock { $0 = .failure }
-            let code = await service.run()
+            let code = await service.run(whenServing: whenServing)
             result.code.withLock { $0 = code }
             loop.stop()
         }

@@ -1,0 +1,37 @@
+/// What the demo says to a newcomer: lines to paste, and what each will show.
+enum DemoTour {
+    static func text(_ places: DemoPlaces) -> String {
+        """
+
+        Portcullis is running, offline, in front of an echo backend.
+
+          proxy    http://\(places.proxy)      /enforced/* wants a token, everything else is monitored
+          issuer   http://\(places.issuer)      development tokens: /token, /limited-use-token
+          admin    http://\(places.admin)      /metrics, /readyz
+
+        Paste into another terminal:
+
+          # 1. No token on a monitored route: it passes, and the backend is told what would have happened.
+          curl -i http://\(places.proxy)/hello
+
+          # 2. No token on an enforced route: 401 token_missing.
+          curl -i http://\(places.proxy)/enforced/hello
+
+          # 3. A good token: 200. The token itself does not reach the backend.
+          TOKEN=$(curl -s http://\(places.issuer)/token)
+          curl -i -H "X-Firebase-AppCheck: $TOKEN" http://\(places.proxy)/enforced/hello
+
+          # 4. The same token, tampered with: 401 token_invalid.
+          curl -i -H "X-Firebase-AppCheck: ${TOKEN%????????}AAAAAAAA" http://\(places.proxy)/enforced/hello
+
+          # 5. A token in the URL is refused, and the log does not repeat it.
+          curl -i "http://\(places.proxy)/enforced/hello?appCheckToken=$TOKEN"
+
+          # 6. What happened so far.
+          curl -s http://\(places.admin)/metrics | grep '^portcullis_requests_total'
+
+        Each request writes one line below. Ctrl-C ends the demo.
+
+        """
+    }
+}
