@@ -159,6 +159,24 @@ struct MetricsTests {
         }
     }
 
+    @Test(
+        "M7: call every app without an alias `other`",
+        arguments: [nil, AppIndex(project: 0, app: 2), AppIndex(project: 2, app: 0)])
+    func otherApp(_ app: AppIndex?) throws {
+        let metrics = LoopMetrics()
+        let record = RequestRecord.example()
+        record.app = app
+        recorder(metrics).record(record, configuration: try exampleConfiguration())
+        let page = try page([metrics])
+        #expect(
+            page[
+                "portcullis_requests_total",
+                [
+                    "route": "everything-else", "app": "other", "verdict": "invalid",
+                    "reason": "expired", "action": "would_reject",
+                ]] == 1)
+    }
+
     @Test("add up to the records of all loops, and can be read at any moment")
     func manyLoops() async throws {
         let loops = (0..<4).map { _ in LoopMetrics() }

@@ -41,16 +41,16 @@ struct AccessLine {
     private func appendRequest(
         _ record: RequestRecord, _ format: Log.Format, to line: inout LineWriter
     ) {
-        line.field("request_id", text: record.requestID.span, limit: 128, format)
+        line.field("request_id", text: record.requestID, limit: 128, format)
         line.field("client", text: record.clientAddress, limit: 64, format)
         line.field("listener", text: record.listener, limit: 256, format)
-        line.field("method", text: record.methodName.span, limit: 32, format)
-        line.field("host", text: record.host.span, limit: 256, format)
+        line.field("method", text: record.methodName, limit: 32, format)
+        line.field("host", text: record.host, limit: 256, format)
         appendTarget(record, format, to: &line)
         line.field("protocol", word: record.scheme, format)
         let userAgent = record.userAgent
         if !userAgent.isEmpty {
-            line.field("user_agent", text: userAgent.span, limit: 256, format)
+            line.field("user_agent", text: userAgent, limit: 256, format)
         }
     }
 
@@ -61,7 +61,7 @@ struct AccessLine {
         let limit = 2048
         var target = record.target
         if target.span.mayHoldSecret { target = redact(target) }
-        line.field("target", text: target.span, limit: limit, format)
+        line.field("target", text: target, limit: limit, format)
     }
 
     @inline(__always)

@@ -27,10 +27,10 @@ extension LineWriter {
     /// Appends a field whose value is text of unknown origin, at most `limit` bytes of it.
     @inline(__always)
     mutating func field(
-        _ name: StaticString, text: Span<UInt8>, limit: Int, _ format: Log.Format
+        _ name: StaticString, text: [UInt8], limit: Int, _ format: Log.Format
     ) {
         appendName(name, format)
-        appendValue(text, limit: limit, format)
+        appendValue(text.span, limit: limit, format)
     }
 
     /// Appends a field whose value is a string of unknown origin.
