@@ -62,13 +62,19 @@ let package = Package(
             ],
             swiftSettings: settings),
 
-        module("TestKit", imports: ["Reactor", "TLS", "HTTP", "Attestation", "COpenSSL"]),
+        module(
+            "TestKit",
+            imports: [
+                "Reactor", "TLS", "HTTP", "Attestation", "COpenSSL", "Policy", "Configuration",
+            ]),
         tests(of: "Reactor", imports: ["TestKit"]),
         tests(of: "TLS", imports: ["Reactor", "TestKit"]),
         tests(of: "HTTP", imports: ["Reactor", "TLS", "TestKit"]),
         tests(of: "Attestation", imports: ["TestKit", "COpenSSL"]),
         tests(of: "Policy", imports: ["Attestation"]),
-        tests(of: "Configuration", imports: ["Policy", "Attestation"], exclude: ["Golden"]),
+        tests(
+            of: "Configuration", imports: ["Policy", "Attestation", "TestKit"],
+            exclude: ["Golden"]),
         tests(
             of: "Proxy",
             imports: ["Reactor", "HTTP", "Attestation", "Policy", "Configuration", "TestKit"]),

@@ -33,6 +33,7 @@ let package = Package(
     name: "fuzz",
     dependencies: [.package(name: "portcullis", path: "..")],
     targets: [
+        fuzzer("toml", in: "TOML", imports: ["TestKit"]),
         fuzzer("http1-request", in: "HTTP1Request", imports: ["TestKit"]),
         fuzzer("http1-response", in: "HTTP1Response", imports: ["TestKit"]),
         fuzzer("http1-chunked", in: "HTTP1Chunked", imports: ["TestKit"]),
