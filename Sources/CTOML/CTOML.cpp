@@ -1,5 +1,14 @@
 #include "CTOML.h"
 
+// toml++ 3.3 asserts things that a hostile document can make false, and with NDEBUG it assumes them
+// instead, which is undefined behaviour. Here they are exceptions that end the parsing.
+#undef NDEBUG
+namespace {
+struct broken_assertion {};
+}  // namespace
+#define TOML_ASSERT(condition) \
+    static_cast<void>(static_cast<bool>(condition) ? 0 : throw broken_assertion{})
+
 #define TOML_HEADER_ONLY 1
 #define TOML_EXCEPTIONS 0
 #define TOML_ENABLE_FORMATTERS 0
@@ -120,6 +129,27 @@ void fill(ctoml_error &error, std::string_view message, ctoml_position position)
     error.position = position;
 }
 
+// The line on which toml++ gives up with an assertion, which itself says no place. It reads from the
+// front, so every part of the text that ends behind that line fails as well, and none before it does.
+uint32_t failing_line(std::string_view text) {
+    std::vector<size_t> ends;
+    for (size_t at = 0; at < text.size(); at++) {
+        if (text[at] == '\n') ends.push_back(at + 1);
+    }
+    size_t low = 0;
+    size_t high = ends.size();
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        try {
+            (void)toml::parse(text.substr(0, ends[middle]));
+            low = middle + 1;
+        } catch (const broken_assertion &) {
+            high = middle;
+        }
+    }
+    return static_cast<uint32_t>(low + 1);
+}
+
 ctoml_document *parse(std::string_view text, ctoml_error &error) {
     if (text.size() > CTOML_MAX_BYTES) {
         fill(error, "the file is larger than 1 MiB", {1, 1});
@@ -129,7 +159,13 @@ ctoml_document *parse(std::string_view text, ctoml_error &error) {
         fill(error, "a key has more than 16 parts", *position);
         return nullptr;
     }
-    const toml::parse_result result = toml::parse(text);
+    toml::parse_result result;
+    try {
+        result = toml::parse(text);
+    } catch (const broken_assertion &) {
+        fill(error, "this is no TOML", {failing_line(text), 1});
+        return nullptr;
+    }
     if (!result) {
         const toml::parse_error &failure = result.error();
         fill(error, failure.description(), region_of(failure.source()).begin);
