@@ -15,7 +15,8 @@ extension KnownField {
         case 11: self = Self.ofLength11(name)
         case 12: self = Self.ofLength12(name)
         case 13: self = Self.ofLength13(name)
-        case 14: self = name.hasPrefix("content-length") ? .contentLength : .other
+        case 14: self = Self.ofLength14(name)
+        case 15: self = name.hasPrefix("x-forwarded-for") ? .forwardedFor : .other
         case 16: self = Self.ofLength16(name)
         case 17: self = Self.ofLength17(name)
         case 18: self = name.hasPrefix("proxy-authenticate") ? .proxyAuthenticate : .other
@@ -103,6 +104,13 @@ extension KnownField {
     private static func ofLength13(_ name: Span<UInt8>) -> KnownField {
         if name.hasPrefix("authorization") { return .authorization }
         return name.hasPrefix("x-rewrite-url") ? .forwardedOther : .other
+    }
+
+    @inline(__always)
+    private static func ofLength14(_ name: Span<UInt8>) -> KnownField {
+        if name.hasPrefix("content-length") { return .contentLength }
+        if name.hasPrefix("http2-settings") { return .http2Settings }
+        return name.hasPrefix("true-client-ip") ? .forwardedOther : .other
     }
 
     @inline(__always)

@@ -48,6 +48,12 @@ extension RequestHead {
     /// - Throws: `contentLength`, `transferEncoding`.
     @inline(__always)
     mutating func interpretFraming(_ bytes: Span<UInt8>) throws(MalformedMessage) {
+        if let line = fields.first(.contentLength), line.value.count > 1,
+            bytes[Int(line.value.start)] == 0x30
+        {
+            // Read as octal by some; clients have no reason to pad a length.
+            throw MalformedMessage(.contentLength)
+        }
         switch try DeclaredFraming(bytes, fields: fields, version: version) {
         case .absent, .length(0): framing = .none
         case .length(let length): framing = .length(length)

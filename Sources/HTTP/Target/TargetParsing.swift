@@ -35,11 +35,17 @@ extension RequestTarget {
             (authority, end) = try parseAbsolute(bytes, from: start, method: method)
         }
         guard end < bytes.count, bytes[end] == 0x20 else {
-            throw MalformedMessage(end < bytes.count && bytes[end] == 0x23 ? .fragment : .target)
+            throw MalformedMessage(Self.whatEnds(bytes, at: end))
         }
         if end &- start > limit { throw MalformedMessage(.targetTooLong) }
         raw = ByteRange(start: start, count: end &- start)
         return authority
+    }
+
+    /// A line that ends with its target is HTTP/0.9.
+    private static func whatEnds(_ bytes: Span<UInt8>, at index: Int) -> MalformedMessage.Kind {
+        if bytes.isLineEnd(at: index) { return .version }
+        return index < bytes.count && bytes[index] == 0x23 ? .fragment : .target
     }
 
     /// - Returns: The index behind the query.
