@@ -132,7 +132,17 @@ struct AccessLineTests {
         record.upstreamServer = 0
         let text = line(record, configuration)
         #expect(text.utf8.count < LogChunk.maximumLine)
-        #expect(try parse(text)["target"]?.text?.utf8.count == 2048)
+        let target = try #require(parse(text)["target"]?.text)
+        #expect(target.hasPrefix("%00%00") && target.hasSuffix("…") && target.count == 2049)
+    }
+
+    @Test("H5: redacts the values of parameters that carry tokens, and shows the others")
+    func secretParameters() throws {
+        let record = RequestRecord.example()
+        record.target = Array("/v1/x?a=1&ac=short-secret&b=2&App_Check_Token=other".utf8)
+        #expect(
+            try parse(line(record, exampleConfiguration()))["target"]
+                == .text("/v1/x?a=1&ac=[redacted]&b=2&App_Check_Token=[redacted]"))
     }
 
     @Test(

@@ -9,7 +9,12 @@ internal import Proxy
 /// that were rendered when the configuration was read. Fields that have nothing to say are left
 /// out. Text from the client is bounded, escaped, and rid of tokens (pitfall O5).
 struct AccessLine {
+    /// The longest target that redaction gives, and the ellipsis behind it.
+    private static let targetLimit = TargetRedaction.longest + 3
+
     private var timestamp = Timestamp()
+    /// The target as it may be shown; kept for its memory.
+    private var target: [UInt8] = []
 
     /// Whether `access` wants a line for this request.
     static func isWanted(_ record: RequestRecord, _ access: Log.Access) -> Bool {
@@ -38,7 +43,7 @@ struct AccessLine {
     }
 
     @inline(__always)
-    private func appendRequest(
+    private mutating func appendRequest(
         _ record: RequestRecord, _ format: Log.Format, to line: inout LineWriter
     ) {
         line.field("request_id", text: record.requestID, limit: 128, format)
@@ -46,7 +51,8 @@ struct AccessLine {
         line.field("listener", text: record.listener, limit: 256, format)
         line.field("method", text: record.methodName, limit: 32, format)
         line.field("host", text: record.host, limit: 256, format)
-        appendTarget(record, format, to: &line)
+        redact(record.target)
+        line.field("target", text: target, limit: Self.targetLimit, format)
         line.field("protocol", word: record.scheme, format)
         let userAgent = record.userAgent
         if !userAgent.isEmpty {
@@ -54,14 +60,9 @@ struct AccessLine {
         }
     }
 
-    @inline(__always)
-    private func appendTarget(
-        _ record: RequestRecord, _ format: Log.Format, to line: inout LineWriter
-    ) {
-        let limit = 2048
-        var target = record.target
-        if target.span.mayHoldSecret { target = redact(target) }
-        line.field("target", text: target, limit: limit, format)
+    private mutating func redact(_ target: [UInt8]) {
+        self.target.removeAll(keepingCapacity: true)
+        TargetRedaction.append(target.span, to: &self.target)
     }
 
     @inline(__always)
