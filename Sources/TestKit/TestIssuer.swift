@@ -22,19 +22,24 @@ public struct TestIssuer: Sendable {
     public static let large = TestIssuer(key: makeKey(bits: 3072), keyID: "k3")
 
     public let mint: TokenMint
+    /// The key set with this issuer's key alone.
+    public let keySet: KeySet
 
     public init(key: SigningKey, keyID: String, project: Project = project) {
         mint = TokenMint(
             key: key, keyID: keyID, issuer: project.issuer, projectNumber: project.number,
             projectID: project.id)
+        keySet = Self.keySet(of: [mint])
     }
 
-    /// The key set with this issuer's key alone.
-    public var keySet: KeySet { Self.keySet(of: [self]) }
 
     /// The key set with the keys of several issuers.
     public static func keySet(of issuers: [TestIssuer]) -> KeySet {
-        let json = keySetJSON(of: issuers)
+        keySet(of: issuers.map(\.mint))
+    }
+
+    private static func keySet(of mints: [TokenMint]) -> KeySet {
+        let json = keySetJSON(of: mints)
         do throws(KeySetError) {
             return try KeySet.parse(Array(json.utf8).span)
         } catch {
@@ -44,9 +49,11 @@ public struct TestIssuer: Sendable {
 
     /// The JSON of ``keySet(of:)``.
     public static func keySetJSON(of issuers: [TestIssuer]) -> String {
-        let keys = issuers.map { issuer in
-            (try? issuer.mint.key.publicJWK(keyID: issuer.mint.keyID)) ?? "null"
-        }
+        keySetJSON(of: issuers.map(\.mint))
+    }
+
+    private static func keySetJSON(of mints: [TokenMint]) -> String {
+        let keys = mints.map { (try? $0.key.publicJWK(keyID: $0.keyID)) ?? "null" }
         return "{\"keys\":[\(keys.joined(separator: ","))]}"
     }
 

@@ -9,8 +9,11 @@ extension JSONDocument {
     /// A member of the root as a copy, or nil when it is absent or no string.
     func text(_ name: StaticString) -> String? {
         guard let member = member(name) else { return nil }
-        return string(member)?.text()
+        return text(of: member)
     }
+
+    /// A string as a copy, or nil when the value is none.
+    func text(of value: Int) -> String? { string(value)?.text() }
 
     /// A member of the root as ``integer(_:)`` reads it.
     @inline(__always)

@@ -126,7 +126,7 @@ public final class KeySet: Sendable {
         var doubles: Set<Int> = []
         for value in document.elements(of: list).prefix(maximumKeyCount) {
             guard let member = document.member("kid", of: value),
-                let keyID = document.string(member)?.text()
+                let keyID = document.text(of: member)
             else { continue }
             if let earlier = first.updateValue(value, forKey: keyID) {
                 doubles.insert(earlier)
