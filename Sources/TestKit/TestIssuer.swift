@@ -32,7 +32,6 @@ public struct TestIssuer: Sendable {
         keySet = Self.keySet(of: [mint])
     }
 
-
     /// The key set with the keys of several issuers.
     public static func keySet(of issuers: [TestIssuer]) -> KeySet {
         keySet(of: issuers.map(\.mint))
