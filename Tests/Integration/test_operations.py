@@ -59,7 +59,7 @@ def test_O2_counters_and_keys_live_through_a_reload(start, origin, key_server, m
     assert proxy.ask("GET", "/enforced/x", token=mint()).status == 200
     reload(proxy, proxy.config_path.read_text().replace('path = "/open/*"', 'path = "/opened/*"'),
            lambda: proxy.ask("GET", "/opened/x").status == 200)
-    assert proxy.metric("portcullis_requests_total", route="enforced", verdict="verified") == 1
+    proxy.expect_metric(1, "portcullis_requests_total", route="enforced", verdict="verified")
     assert proxy.ask("GET", "/enforced/x", token=mint()).status == 200
 
 
@@ -72,8 +72,8 @@ def test_O2_an_invalid_reload_changes_nothing_and_says_what_is_wrong(start, orig
     assert record["level"] == "error"
     assert re.search(r"proxy\.conf:\d+:\d+", json.dumps(record))
     assert_rejected(proxy.ask("GET", "/enforced/x"), "token_missing")
-    assert proxy.metric("portcullis_config_reloads_total", result="failure") == 1
-    assert proxy.metric("portcullis_config_last_reload_successful") == 0
+    proxy.expect_metric(1, "portcullis_config_reloads_total", result="failure")
+    proxy.expect_metric(0, "portcullis_config_last_reload_successful")
     proxy.config_path.unlink()
     proxy.signal(signal.SIGHUP)
     assert_rejected(proxy.ask("GET", "/enforced/x"), "token_missing")
@@ -254,8 +254,8 @@ def test_metrics_count_every_request_once(start, origin, keys, mint):
             app = labels["app"] if labels["app"] not in ("none", "other", "-") else ""
             counted[app, labels["verdict"], labels["reason"], labels["action"]] = value
     assert counted == expected
-    assert proxy.metric("portcullis_request_duration_seconds_count", route="ios-only") == 6
-    assert proxy.metric("portcullis_upstream_duration_seconds_count", upstream="api") == 2
+    proxy.expect_metric(6, "portcullis_request_duration_seconds_count", route="ios-only")
+    proxy.expect_metric(2, "portcullis_upstream_duration_seconds_count", upstream="api")
 
 
 def test_metrics_count_connections(start, origin):

@@ -122,15 +122,17 @@ def test_P2_no_disguise_reaches_the_backend_under_a_weaker_policy(guarded, origi
 
 @pytest.mark.parametrize("target", [
     "/public%2f..%2fadmin", "/admin%00", "/admin%5c", "/public\\..\\admin", "/public/%2e%2e%2fadmin",
-    "/public/..;/admin", "/admin%zz", "/admin%0a", "/admin%7f", "/public/../../x"])
+    "/public/..;/admin", "/admin%zz", "/admin%0a", "/admin%7f", "/public/../../x", "/public/a/../b", "/public/./a",
+    "/public/..", "/public/.", "//public/a", "/public//a", "/public/a;v=1", "/public/a%3bv=1", "/public/%252e",
+    "/public/%c0%ae", "/public/%"])
 def test_P2_an_ambiguous_path_is_refused_rather_than_guessed_at(guarded, origin, target):
     assert_refused(guarded, origin, request("GET", target))
 
 
 @pytest.mark.parametrize("target, forwarded", [
-    ("/public/a/../b", "/public/b"), ("/public/./a", "/public/a"), ("/public/%61", "/public/a"),
+    ("/public/%61", "/public/a"), ("/public/%3Aa", "/public/:a"), ("/public/<a>", "/public/%3Ca%3E"),
     ("/public/%7Ea", "/public/~a"), ("/public/a%20b", "/public/a%20b"), ("/public/a?b=%2f/../", None),
-    ("/public/a?", None), ("/public/%e4%bd%a0", "/public/%E4%BD%A0"), ("/public/a+b;v=1", None),
+    ("/public/a?", None), ("/public/%e4%bd%a0", "/public/%E4%BD%A0"), ("/public/a+b", None), ("/public/a%2bb", "/public/a%2Bb"),
     ("/public/:@!$&'()*,=", None)])
 def test_P1_what_was_matched_is_what_is_forwarded(guarded, origin, target, forwarded):
     assert guarded.ask("GET", target).status == 200
@@ -231,7 +233,7 @@ def test_P5_every_legal_kind_of_host_passes_unchanged(guarded, origin, host):
 
 
 def test_P6_without_a_route_nothing_is_forwarded(guarded, origin):
-    for target in ("/", "/nothing", "/publi", "/public", "/publicx/a", "/by-method"):
+    for target in ("/", "/nothing", "/publi", "/publicx", "/publicx/a", "/Public/a"):
         response = guarded.ask("GET", target)
         assert response.status == 404, target
         assert response.get("content-type") == "application/problem+json"
@@ -254,9 +256,10 @@ def test_P8_head_follows_get(guarded, origin, mint):
 
 @pytest.mark.parametrize("method", ["get", "Get", "BREW", "DELETE", "PATCH", "G-E.T", "PROPFIND"])
 def test_P8_an_unknown_method_gets_no_weaker_policy(guarded, origin, method):
-    assert guarded.ask(method, "/by-method/x").status in (404, 405)
+    assert guarded.ask(method, "/by-method/x").status in (400, 404, 405)
     assert origin.requests == []
-    assert_rejected(guarded.ask(method, "/admin"), "token_missing")
+    response = guarded.ask(method, "/admin")
+    assert response.status == 400 or response.code == "token_missing"
 
 
 def test_P8_an_unknown_method_is_no_metric_label(guarded, origin):

@@ -260,10 +260,10 @@ def test_T14_the_placeholder_is_a_failed_attestation_and_fetches_nothing(
     proxy = start(origin, jwks=key_server.url, projects=PROJECT)
     assert_judged(proxy, origin, tokens.PLACEHOLDER, "attestation_failed")
     assert key_server.hits == 1
-    assert proxy.metric("portcullis_requests_total", verdict="attestation_failed",
-                        action="reject", route="enforced") == 1
-    assert proxy.metric("portcullis_requests_total", verdict="attestation_failed",
-                        action="would_reject", route="monitored") == 1
+    proxy.expect_metric(1, "portcullis_requests_total", verdict="attestation_failed",
+                        action="reject", route="enforced")
+    proxy.expect_metric(1, "portcullis_requests_total", verdict="attestation_failed",
+                        action="would_reject", route="monitored")
 
 
 @pytest.mark.parametrize("age, verdict", [(45, ("verified", None)), (75, ("invalid", "expired"))])

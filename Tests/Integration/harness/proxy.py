@@ -282,6 +282,19 @@ class Portcullis:
         return sum(value for (sample, pairs), value in self.metrics().items()
                    if sample == name and labels.items() <= dict(pairs).items())
 
+    def expect_metric(self, value: float, name: str, **labels: str):
+        """Waits for a sum of samples: a request is counted when it has ended, which its client may see sooner."""
+        latest = []
+
+        def look() -> bool:
+            latest.append(self.metric(name, **labels))
+            return latest[-1] == value
+
+        try:
+            wait_until(look, name, within=5)
+        except AssertionError:
+            raise AssertionError(f"{name}{labels} is {latest[-1]}, not {value}") from None
+
     # What it holds
 
     def resident_bytes(self) -> int:
