@@ -29,7 +29,8 @@ AMBIGUOUS = {
     "cl-letters": ["Content-Length: five"], "cl-empty": ["Content-Length:"], "cl-space": ["Content-Length: 5 5"],
     "cl-decimal": ["Content-Length: 5.0"], "cl-huge": ["Content-Length: 99999999999999999999"],
     "cl-2-64": ["Content-Length: 18446744073709551621"], "cl-under": ["Content-Length: 5_0"],
-    "te-vertical": ["Transfer-Encoding: \x0bchunked"], "te-x": ["Transfer-Encoding: xchunked"],
+    "te-tab-behind": ["Transfer-Encoding: chunked\t"], "te-tab-before": ["Transfer-Encoding:\tchunked"],
+    "te-space-behind": ["Transfer-Encoding: chunked "], "te-vertical": ["Transfer-Encoding: \x0bchunked"], "te-x": ["Transfer-Encoding: xchunked"],
     "te-identity-last": ["Transfer-Encoding: chunked, identity"], "te-identity": ["Transfer-Encoding: identity"],
     "te-gzip": ["Transfer-Encoding: gzip"], "te-gzip-chunked": ["Transfer-Encoding: gzip, chunked"],
     "te-twice": ["Transfer-Encoding: chunked", "Transfer-Encoding: chunked"],
@@ -55,7 +56,7 @@ def test_W1_transfer_encoding_on_http_1_0_is_refused(proxy, origin):
                                                body=CHUNKED, version="1.0"))
 
 
-@pytest.mark.parametrize("value", ["chunked", "Chunked", "CHUNKED", "chunked\t", " chunked "])
+@pytest.mark.parametrize("value", ["chunked", "Chunked", "CHUNKED", "   chunked"])
 def test_W1_one_transfer_coding_is_read_in_every_legal_spelling(proxy, origin, value):
     with proxy.connect() as connection:
         assert connection.ask(with_framing(f"Transfer-Encoding: {value}", body=chunked(b"hello"))).status == 200
@@ -194,7 +195,15 @@ def test_W5_a_body_that_was_promised_after_a_rejection_is_not_read_as_a_request(
     assert "/open/smuggled" not in origin.targets()
 
 
+def continuing(exchange):
+    """What a server does that reads a body: it asks for it, reads it and answers."""
+    exchange.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+    exchange.read_body()
+    exchange.respond()
+
+
 def test_W5_100_comes_when_the_body_is_wanted(proxy, origin):
+    origin.on("/open/x", continuing, early=True)
     with proxy.connect() as connection:
         connection.send(request("POST", "/open/x", "Expect: 100-continue", "Content-Length: 5"))
         interim = connection.read_interim()
@@ -205,7 +214,18 @@ def test_W5_100_comes_when_the_body_is_wanted(proxy, origin):
     assert origin.last().body == b"hello"
 
 
-def test_W5_a_client_that_does_not_wait_for_100_is_served(proxy, origin):
+def test_W5_a_final_answer_of_the_origin_comes_instead_of_100(proxy, origin):
+    origin.on("/open/x", lambda exchange: (exchange.respond(413, body=b"no"), exchange.close()), early=True)
+    with proxy.connect() as connection:
+        connection.send(request("POST", "/open/x", "Expect: 100-continue", "Content-Length: 5"))
+        response = connection.read_response()
+        assert (response.status, response.interim, response.get("connection")) == (413, [], "close")
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_W5_a_client_that_does_not_wait_for_100_is_served(proxy, origin, asks):
+    if asks:
+        origin.on("/open/x", continuing, early=True)
     with proxy.connect() as connection:
         response = connection.ask(request("POST", "/open/x", "Expect: 100-continue", body=b"hello"))
         assert response.status == 200 and len(response.interim) <= 1
@@ -381,10 +401,15 @@ def test_W10_a_body_that_breaks_off_never_looks_complete(proxy, origin, answer):
     origin.answer(path, answer, then_close=True)
     with proxy.connect() as connection:
         connection.send(request("GET", path))
-        response = connection.read_head()
-        assert response.status == 200
-        with pytest.raises(Closed):
-            connection.read_body(response)
+        # When all of it fails before anything has gone out, there is still time for an honest answer.
+        try:
+            response = connection.read_head()
+            if response.status != 502:
+                assert response.status == 200
+                connection.read_body(response)
+                raise AssertionError("a body that broke off was delivered as if complete")
+        except Closed:
+            pass
     assert proxy.access_of(path)["failure"].startswith("upstream_")
     assert proxy.ask("GET", "/open/next").status == 200
     assert len({one.connection for one in origin.requests}) == 2

@@ -24,7 +24,7 @@ extension Exchange {
         record.failure = failure
         output.removeAll()
         guard let problem = failure.problem else { return .close }
-        isBodyLost = true
+        isBodyLost = head.framing != .none
         return await refuse(client, problem)
     }
 

@@ -167,10 +167,10 @@ extension Exchange {
         case .needsSink: transaction.obstacle = .clientIntake
         case .pausing: transaction.isPausing = true
         case .sinkFailed: return clientIsGone()
-        case .sourceFailed, .tooLarge: return cutOff(.upstreamReset)
+        case .sourceFailed, .tooLarge: return brokenAnswer(.upstreamReset, transaction)
         case .malformed(let error):
             record.malformed = error.kind
-            return cutOff(.upstreamProtocol)
+            return brokenAnswer(.upstreamProtocol, transaction)
         }
         return nil
     }
@@ -189,6 +189,15 @@ extension Exchange {
     /// The request itself turned out to be wrong while it was forwarded.
     private func broken(_ failure: RequestFailure, _ transaction: Transaction) -> TransactionEnd {
         transaction.download == nil ? .failed(failure) : cutOff(failure)
+    }
+
+    /// The answer broke off. As long as none of it has left, there is time for an honest one.
+    private func brokenAnswer(
+        _ failure: RequestFailure, _ transaction: Transaction
+    ) -> TransactionEnd {
+        let hasLeft = transaction.download?.hasSunk ?? false
+        // An interim answer may lie half sent in the same buffer.
+        return hasLeft || transaction.interimCount > 0 ? cutOff(failure) : .failed(failure)
     }
 
     private func clientIsGone() -> TransactionEnd {

@@ -269,7 +269,7 @@ class Portcullis:
             return matches()[index]
 
     def admin(self, path: str, method: str = "GET") -> client.Response:
-        return client.ask(self.admin_port, method, path, host=f"127.0.0.1:{self.admin_port}")
+        return client.ask(self.admin_port, method, path, host="localhost")
 
     def metrics(self) -> dict[tuple, float]:
         """Every sample: (name, ((label, value), …)) to its value."""
