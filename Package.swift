@@ -76,6 +76,9 @@ let package = Package(
             of: "Configuration", imports: ["Policy", "Attestation", "TestKit"],
             exclude: ["Golden"]),
         tests(
+            of: "portcullis",
+            imports: ["Configuration", "Policy", "Attestation", "TestKit"]),
+        tests(
             of: "Proxy",
             imports: ["Reactor", "HTTP", "Attestation", "Policy", "Configuration", "TestKit"]),
         tests(

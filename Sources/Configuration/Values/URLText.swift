@@ -56,8 +56,7 @@ struct URLText {
 public func redacted(_ url: String) -> String {
     var shown = url[...]
     if let query = shown.firstIndex(of: "?") { shown = shown[..<query] + "?…" }
-    guard let scheme = shown.firstRange(of: "://"), let at = shown.lastIndex(of: "@"),
-        at >= scheme.upperBound
-    else { return String(shown) }
-    return String(shown[..<scheme.upperBound]) + "…" + shown[at...]
+    guard let end = shown.lastIndex(of: "@") else { return String(shown) }
+    let start = shown.firstRange(of: "://")?.upperBound ?? shown.startIndex
+    return start < end ? String(shown[..<start]) + "…" + shown[end...] : String(shown)
 }

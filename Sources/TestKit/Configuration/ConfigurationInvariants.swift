@@ -1,11 +1,11 @@
 internal import Configuration
 internal import Policy
 
-/// What must hold for any bytes that are read as a configuration file. The fuzzer and the replay of its
-/// corpus share it.
+/// What must hold for any bytes that are read as a configuration file. The fuzzer and the replay of
+/// its corpus share it.
 public enum ConfigurationInvariants {
-    /// Every error has a place in the file, no text of the file can steer a terminal, and what loads
-    /// without an error has nothing dangling in it.
+    /// Every error has a place in the file, no text of the file can steer a terminal, and what
+    /// loads without an error has nothing dangling in it.
     ///
     /// - Returns: nil, or what is wrong.
     public static func violation(of bytes: [UInt8]) -> String? {

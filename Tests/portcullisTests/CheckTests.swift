@@ -1,0 +1,132 @@
+import Testing
+
+@testable import portcullis
+
+@Suite("portcullis check")
+struct CheckTests {
+    @Test("prints the routes in order of precedence, and what they lead to")
+    func routeTable() {
+        let run = Transcript(
+            ["check", "-c", "proxy.conf"],
+            files: [
+                "proxy.conf": """
+                [[listener]]
+                listen = "0.0.0.0:8080"
+                trusted_proxies = ["10.0.0.0/8"]
+                [admin]
+                listen = "127.0.0.1:9090"
+                [project.production]
+                number = "123"
+                jwks = "https://keys.example.com/jwks?key=secret"
+                apps = { ios = "1:123:ios:abc" }
+                [upstream.api]
+                servers = ["127.0.0.1:9000", "unix:/run/api.sock"]
+                balance = "round_robin"
+                [[route]]
+                name = "rest"
+                path = "/*"
+                upstream = "api"
+                [[route]]
+                name = "health"
+                path = "/healthz"
+                upstream = "api"
+                app_check = "off"
+                [[route]]
+                name = "v1"
+                path = "/v1/*"
+                upstream = "api"
+                projects = ["production"]
+                [[route]]
+                name = "transfers"
+                hosts = ["*.example.com", "api.example.com"]
+                path = "/v1/transfers"
+                methods = ["POST"]
+                upstream = "api"
+                apps = ["ios"]
+                app_check = "enforce"
+                enforce_percent = 12.5
+                """
+            ])
+        #expect(run.exitCode == .done)
+        #expect(run.errors == [])
+        #expect(
+            run.text == """
+                proxy.conf: ok
+
+                Routes, the most specific first:
+                  HOST             PATH           METHODS  ROUTE      UPSTREAM  APP_CHECK  SHARE               APPS
+                  api.example.com  /v1/transfers  POST     transfers  api       enforce    12.5% by client_ip  ios
+                  *.example.com    /v1/transfers  POST     transfers  api       enforce    12.5% by client_ip  ios
+                  any              /healthz       any      health     api       off        -                   -
+                  any              /v1/*          any      v1         api       monitor    -                   any of production
+                  any              /*             any      rest       api       monitor    -                   any
+
+                Listeners:
+                  LISTEN          SERVES            TRUSTS X-FORWARDED-* FROM
+                  0.0.0.0:8080    http/1.1          10.0.0.0/8
+                  127.0.0.1:9090  admin, read only  nobody
+
+                Projects:
+                  PROJECT     NUMBER  ISSUER                                       KEYS
+                  production  123     https://firebaseappcheck.googleapis.com/123  https://keys.example.com/jwks?…
+
+                Upstreams:
+                  UPSTREAM  BALANCE      SERVERS
+                  api       round_robin  127.0.0.1:9000, unix:/run/api.sock
+                """)
+    }
+
+    @Test("O1: lists every mistake on the standard error, and exits with 1")
+    func mistakes() {
+        let run = Transcript(
+            ["check", "-c", "etc/proxy.conf"],
+            files: ["etc/proxy.conf": "[server]\nworkers = 900\n[lgo]\n"])
+        #expect(run.exitCode == .wrong)
+        #expect(run.output == [])
+        #expect(
+            run.errorText == """
+                etc/proxy.conf:1:1: error: there is no [[listener]]
+                  hint: add [[listener]] with listen = "127.0.0.1:8080"
+                etc/proxy.conf:1:1: error: there is no [[route]]
+                  hint: a request without a route is answered 404; add [[route]] with path = "/*"
+                etc/proxy.conf:2:11: error: "workers" in [server] must be from 0 to 256, not 900
+                  workers = 900
+                            ^~~
+                etc/proxy.conf:3:2: error: unknown key "lgo"; did you mean "log"?
+                  [lgo]
+                   ^~~
+                etc/proxy.conf: 4 errors
+                """)
+    }
+
+    @Test("shows warnings, and exits with 0")
+    func warnings() {
+        let run = Transcript(
+            ["check", "-c", "proxy.conf"],
+            files: [
+                "proxy.conf": """
+                [[listener]]
+                listen = "127.0.0.1:8080"
+                [admin]
+                listen = "0.0.0.0:9090"
+                [upstream.api]
+                servers = ["127.0.0.1:9000"]
+                [[route]]
+                name = "all"
+                path = "/*"
+                upstream = "api"
+                app_check = "off"
+                """
+            ])
+        #expect(run.exitCode == .done)
+        #expect(run.errorText.hasPrefix("proxy.conf:4:10: warning: "))
+        #expect(run.output.first == "proxy.conf: ok")
+    }
+
+    @Test("a file that cannot be read exits with 1")
+    func missing() {
+        let run = Transcript(["check", "-c", "nowhere.conf"])
+        #expect(run.exitCode == .wrong)
+        #expect(run.errors.first == "nowhere.conf:1:1: error: the file cannot be read")
+    }
+}
