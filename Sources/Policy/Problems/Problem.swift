@@ -3,7 +3,7 @@
 ///
 /// The text says what the developer of an app must do. It never says which check a token failed, as
 /// that helps those who forge tokens (pitfall C5); the reason is in logs and metrics.
-public struct Problem: Sendable {
+public final class Problem: Sendable {
     /// The stable word in the document, in logs and in `WWW-Authenticate`.
     public let code: String
     public let status: UInt16
@@ -41,28 +41,33 @@ public struct Problem: Sendable {
 
 extension RejectionCode {
     /// The answer to a rejected request.
-    public var problem: Problem { Self.problems[self] ?? ProxyProblem.internalError.problem }
+    public var problem: Problem {
+        // A handful of entries: comparing cases is faster than hashing their raw values.
+        for (code, problem) in Self.problems where code == self { return problem }
+        return Problem(self)
+    }
 
-    private static let problems = Dictionary(
-        uniqueKeysWithValues: allCases.map { ($0, Problem($0)) })
+    private static let problems = allCases.map { ($0, Problem($0)) }
 }
 
 extension ProxyProblem {
     /// The answer to a request that cannot be served.
-    public var problem: Problem { Self.problems[self] ?? Problem(self) }
+    public var problem: Problem {
+        for (code, problem) in Self.problems where code == self { return problem }
+        return Problem(self)
+    }
 
-    private static let problems = Dictionary(
-        uniqueKeysWithValues: allCases.map { ($0, Problem($0)) })
+    private static let problems = allCases.map { ($0, Problem($0)) }
 }
 
 extension Problem {
-    fileprivate init(_ code: RejectionCode) {
+    fileprivate convenience init(_ code: RejectionCode) {
         self.init(
             code: code.rawValue, status: code.status, grpcStatus: code.grpcStatus,
             retryAfter: code == .verificationUnavailable ? 5 : nil, code.text)
     }
 
-    fileprivate init(_ code: ProxyProblem) {
+    fileprivate convenience init(_ code: ProxyProblem) {
         self.init(
             code: code.rawValue, status: code.status, grpcStatus: code.grpcStatus,
             retryAfter: code.retryAfter, code.text)

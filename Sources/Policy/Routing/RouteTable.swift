@@ -7,7 +7,7 @@
 ///
 /// Two spellings that a backend may take for something else never get a weaker route than what they
 /// may be taken for: unknown methods, and paths that look like a stricter route's
-/// (docs/decisions/0004-route-choice.md).
+/// (docs/decisions/0020-route-choice.md).
 ///
 /// A look-up costs the same for 10 routes and for 10,000: one hash look-up for each label of the
 /// host and for each segment of the path that some route knows. It does not allocate.

@@ -39,8 +39,9 @@ public func parseShare(_ text: String) -> UInt32? {
 public func parseShare(_ percent: Double) -> UInt32? {
     guard percent >= 0, percent <= 100 else { return nil }
     let millionths = percent * 1_000_000
-    let nearest = millionths.rounded()
-    return abs(millionths - nearest) < 1e-6 ? UInt32(nearest) : nil
+    // `rounded()` would be a call into libm, which nothing else here needs.
+    let nearest = UInt32(millionths + 0.5)
+    return abs(millionths - Double(nearest)) < 1e-6 ? nearest : nil
 }
 
 private func decimalDigit(_ byte: UInt8) -> UInt64? {

@@ -6,7 +6,7 @@ struct TokenRun {
     private(set) var token: Range<Int>?
 
     /// Characters from "eyJ" on that make it more than a coincidence.
-    private static let shortestToken = 20
+    static let shortestToken = 20
 
     /// The last three decoded bytes, and where they began.
     private var window: UInt32 = 0
