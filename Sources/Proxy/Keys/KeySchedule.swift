@@ -102,6 +102,8 @@ struct KeySchedule: Sendable {
             max(freshness ?? intervals.refresh, intervals.shortestRefresh), intervals.refresh)
         nextFetch = now.advanced(
             by: max(jittered(wait, using: &random), intervals.shortestRefresh))
+        // Keys that were on their way for hours are nearly too old, or already are.
+        if let usableUntil { nextFetch = min(nextFetch, usableUntil) }
     }
 
     /// The fetch under way failed. Good keys stay what they are.
