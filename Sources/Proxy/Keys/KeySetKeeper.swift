@@ -23,7 +23,7 @@ public actor KeySetKeeper {
     private let version: String
     private let intervals: Intervals
     private let publish: @Sendable (KeySnapshot) -> Void
-    private var initialSources: [ProjectSource]
+    private let initialSources: [ProjectSource]
     /// In the order of the configuration.
     private var projects: [ProjectKeeper] = []
     private var isStarted = false
@@ -79,6 +79,7 @@ public actor KeySetKeeper {
     /// - Returns: the snapshot that belongs to this configuration: hand out both together.
     @discardableResult
     public func update(projects sources: [ProjectSource]) -> KeySnapshot {
+        precondition(isStarted, "not started")
         var old = projects
         projects = sources.map { source in
             if let index = old.firstIndex(where: { Self.isSameOrigin($0.source, source) }) {
