@@ -118,6 +118,20 @@ struct TargetRedactionTests {
         #expect(redacted("/" + String(repeating: "x", count: 9_000)).utf8.count == 2_051)
     }
 
+    @Test("O5: a cut at any place shows no more than the whole shows")
+    func cutAnywhere() {
+        for target in [
+            "/x?token=abcdef&a=1&key=ghijkl", "/\(sampleToken)/x?q=\(sampleToken)",
+            "/é?pin=\r\n&a=\n",
+        ] {
+            let whole = redacted(target)
+            for limit in 0..<whole.utf8.count {
+                #expect(redacted(target, limit: limit) == whole.prefix(limit) + "…")
+            }
+            #expect(redacted(target, limit: whole.utf8.count) == whole)
+        }
+    }
+
     @Test("O5: appends to what is there")
     func appends() {
         var output = Array("GET ".utf8)
