@@ -135,14 +135,14 @@ struct ExplainTests {
     @Test(
         "H1: two tokens are none",
         arguments: [
-            ["-H", "X-Firebase-AppCheck: a", "-H", "X-Firebase-AppCheck: b"],
-            ["-H", "X-Firebase-AppCheck: a, b"],
+            (["-H", "X-Firebase-AppCheck: a", "-H", "X-Firebase-AppCheck: b"], "duplicate"),
+            (["-H", "X-Firebase-AppCheck: a, b"], "malformed"),
         ])
-    func duplicate(fields: [String]) {
+    func duplicate(fields: [String], reason: String) {
         let run = Transcript(
             ["explain", "-c", "proxy.conf", "POST", pay] + fields, files: Self.files)
         #expect(run.exitCode == .wrong)
-        #expect(run.text.contains("verdict     invalid, reason duplicate"))
+        #expect(run.text.contains("verdict     invalid, reason \(reason)"))
     }
 
     @Test("H5: a token in the URL is refused, and not shown")
@@ -288,6 +288,27 @@ struct ExplainTests {
         let fetched = Transcript(
             arguments + ["--fetch-keys"], files: ["proxy.conf": remote], fetched: Fetched())
         #expect(fetched.text.contains("signature   ok"))
+    }
+
+    @Test("fetches keys as the proxy does, and says why it cannot")
+    func fetching() async throws {
+        let json = TestIssuer.keySetJSON(of: [.standard])
+        let server = try await ScriptedServer.start { request, _ in
+            request.hasPrefix("GET /jwks ") ? .ok(json) : .init("HTTP/1.1 404 No\r\n\r\n")
+        }
+        let address = "\(server.address)"
+        let arguments = [
+            "explain", "-c", "proxy.conf", "POST", pay, "--fetch-keys", "--token",
+            TestIssuer.standard.token(),
+        ]
+        for (path, isThere) in [("jwks", true), ("nothing", false)] {
+            let configuration = Self.configuration.replacing(
+                "\"keys.json\"", with: "\"http://\(address)/\(path)\"")
+            let run = Transcript(
+                arguments, files: ["proxy.conf": configuration], fetched: FetchedKeySets())
+            #expect(run.text.contains("signature   ok") == isThere, "\(run.text)")
+            #expect(run.text.contains("404") == !isThere, "\(run.text)")
+        }
     }
 
     @Test("a broken configuration exits with 1 before anything is explained")

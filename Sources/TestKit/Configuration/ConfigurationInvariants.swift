@@ -26,7 +26,8 @@ public enum ConfigurationInvariants {
                 return "shows control character \(control)"
             }
         }
-        if zip(diagnostics, diagnostics.dropFirst()).contains(where: { $0.position > $1.position }) {
+        if zip(diagnostics, diagnostics.dropFirst()).contains(where: { $0.position > $1.position })
+        {
             return "not in file order: \(diagnostics.map(\.position))"
         }
         return configuration.flatMap(dangling)

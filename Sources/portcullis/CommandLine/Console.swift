@@ -24,7 +24,7 @@ struct Console {
             readInput: { readAll(0) },
             surroundings: .process,
             now: { Syscalls.wallMicroseconds() / 1_000_000 },
-            fetchedKeySets: LocalKeySets(surroundings: .process))
+            fetchedKeySets: FetchedKeySets())
     }
 
     /// Writes what can be written: nobody is left to tell that a terminal is gone.

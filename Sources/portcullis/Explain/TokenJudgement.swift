@@ -48,9 +48,9 @@ struct TokenJudgement {
             judgeMissing(request, route, configuration)
             return
         }
-        if tokens.count > 1 || token.contains(UInt8(ascii: ",")) {
+        if tokens.count > 1 {
             verdict = .invalid(.duplicate)
-            note = "the field carries more than one value"
+            note = "the field is there \(tokens.count) times"
             return
         }
         judge(token, route, configuration, verifier, source, now)
