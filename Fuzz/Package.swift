@@ -34,6 +34,8 @@ let package = Package(
     dependencies: [.package(name: "portcullis", path: "..")],
     targets: [
         fuzzer("toml", in: "TOML", imports: ["TestKit"]),
+        fuzzer("jws", in: "JWS", imports: ["TestKit"]),
+        fuzzer("keyset", in: "KeySet", imports: ["TestKit"]),
         fuzzer("http1-request", in: "HTTP1Request", imports: ["TestKit"]),
         fuzzer("http1-response", in: "HTTP1Response", imports: ["TestKit"]),
         fuzzer("http1-chunked", in: "HTTP1Chunked", imports: ["TestKit"]),
