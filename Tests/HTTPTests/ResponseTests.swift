@@ -108,6 +108,17 @@ struct ResponseTests {
         #expect(message.fields[7].known == .other)
     }
 
+    @Test(
+        "W4: a length goes no further where no body can follow",
+        arguments: [
+            Case("HTTP/1.1 204 No Content", true), Case("HTTP/1.1 103 Early Hints", true),
+            Case("HTTP/1.1 304 Not Modified", false), Case("HTTP/1.1 200 OK", false),
+        ])
+    func dropsLength(_ row: Case<Bool>) throws {
+        let message = try responseVerdict(response(row.input, "Content-Length: 5")).accepted()
+        #expect(message.fields[0].isHopByHop == row.expected)
+    }
+
     @Test("H8: heads of responses are bounded too")
     func boundsHeads() {
         let limits = HeadLimits(bytes: 200, fields: 2, target: 10)

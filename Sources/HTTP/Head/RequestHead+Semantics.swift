@@ -69,7 +69,7 @@ extension RequestHead {
         let options = try ConnectionOptions(bytes, fields: &fields, of: .request)
         isPersistent = options.isPersistent(version)
         if options.hasUpgrade { wantsWebSocket = isWebSocketUpgrade(bytes) }
-        if fields.contains(.te) { acceptsTrailers = try listsTrailers(bytes) }
+        if fields.contains(.te) { acceptsTrailers = listsTrailers(bytes) }
         if fields.contains(.expect), version == .http11 { try interpretExpectation(bytes) }
     }
 
@@ -83,7 +83,7 @@ extension RequestHead {
     }
 
     /// RFC 9110, section 10.1.4; codings with parameters do not matter here.
-    private func listsTrailers(_ bytes: Span<UInt8>) throws(MalformedMessage) -> Bool {
+    private func listsTrailers(_ bytes: Span<UInt8>) -> Bool {
         for line in fields.lines where line.known == .te {
             let value = bytes.slice(line.value)
             var start = 0

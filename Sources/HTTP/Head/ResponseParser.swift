@@ -80,12 +80,13 @@ extension ResponseHead {
         let options = try ConnectionOptions(bytes, fields: &fields, of: .response)
         isPersistent = options.isPersistent(version)
         let declared = try DeclaredFraming(bytes, fields: fields, version: version)
-        if requestMethod == .head || status == 304 { return }
         if isInformational || status == 204 {
             // A backend that declares a body here may well send it: what follows is not trusted.
             if declared != .absent, declared != .length(0) { isPersistent = false }
+            dropLength()
             return
         }
+        if requestMethod == .head || status == 304 { return }
         switch declared {
         case .length(0): framing = .none
         case .length(let length): framing = .length(length)
@@ -93,6 +94,14 @@ extension ResponseHead {
         case .absent:
             framing = .untilClose
             isPersistent = false
+        }
+    }
+
+    /// A length must not go on to the client where there can be no body (RFC 9110, section 8.6), unlike
+    /// in answers to HEAD and in 304, where it tells what a GET would bring.
+    private mutating func dropLength() {
+        for index in fields.lines.indices where fields.lines[index].known == .contentLength {
+            fields.lines[index].isHopByHop = true
         }
     }
 }
