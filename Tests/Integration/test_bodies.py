@@ -253,6 +253,17 @@ def test_a_client_that_vanishes_while_it_waits_takes_the_origins_connection_with
     assert proxy.access_of(path)["failure"] == "client_aborted"
 
 
+def test_a_client_that_sends_its_request_and_vanishes_at_once_is_noticed(proxy, origin):
+    gate = Gate()
+    origin.on("/open/hasty", lambda exchange: gate.wait() and exchange.respond())
+    connection = proxy.connect()
+    connection.send(request("GET", "/open/hasty"))
+    connection.close()
+    # Long before the origin's time to answer is over.
+    assert proxy.access_of("/open/hasty")["failure"] == "client_aborted"
+    gate.open()
+
+
 def test_a_client_that_vanishes_in_mid_download_takes_the_origins_connection_with_it(proxy, origin):
     closed = Gate()
 

@@ -44,6 +44,7 @@ def test_K1_keys_out_of_reach_at_start_are_fetched_later_without_a_restart(
     server.status = 200
     try:
         wait_until(lambda: proxy.admin("/readyz").status == 200, "ready", within=40)
+        wait_until(lambda: proxy.ask("GET", "/enforced/x", token=mint()).status == 200, "every loop has the keys")
         assert_judged(proxy, origin, mint(), "verified")
     finally:
         server.stop()

@@ -141,7 +141,7 @@ def test_memory_and_descriptors_stay_flat(start, new_origin, keys):
 
     def at_rest() -> int:
         """Descriptors once every client has gone and only pooled connections are left."""
-        wait_until(lambda: proxy.metric("portcullis_connections") == 0, "no client connection is left", within=30)
+        wait_until(lambda: proxy.metric("portcullis_connections") == 0, "no client connection is left", within=20)
         return proxy.descriptors()
 
     samples: list[tuple[int, int]] = []

@@ -63,13 +63,14 @@ extension Exchange {
                 await Task.yield()
                 continue
             }
-            let deadline = transaction.lastProgress.advanced(by: patience(client, transaction))
-            if await client.waiter.wait(until: deadline) == .timedOut {
-                return timedOut(transaction)
-            }
+            // Looked at before the wait, not after it: a client that sent its request and closed at once woke nobody.
             // While a body is still to come, its end or its lack shows when it is read.
             if client.socket.isPeerClosed && (!transaction.isUploading || client.socket.isBroken) {
                 return clientIsGone()
+            }
+            let deadline = transaction.lastProgress.advanced(by: patience(client, transaction))
+            if await client.waiter.wait(until: deadline) == .timedOut {
+                return timedOut(transaction)
             }
         }
     }

@@ -149,6 +149,8 @@ class Origin:
     def stop(self):
         """Refuses new connections and drops the old ones."""
         # A thread in accept() keeps the listening socket alive; shutting it down wakes that thread.
+        if self.listener.fileno() < 0:
+            return
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         self.close_idle()
