@@ -229,6 +229,11 @@ struct LoadingTests {
             surroundings: .empty)
         #expect(bad.configuration == nil)
         #expect(bad.diagnostics.count == 10_000)
+        let equal = Configuration.load(
+            text: frame + routes.replacing(/path="[^"]*"/, with: "path=\"/\""),
+            fileName: "proxy.conf", surroundings: .empty)
+        #expect(equal.configuration == nil)
+        #expect(equal.diagnostics.count == 9_999)
     }
 
     @Test("a file of more than 1 MiB is refused")

@@ -33,7 +33,7 @@ public final class RouteTable: Sendable {
     private let isFolded: Bool
 
     /// Builds the table. Hosts and paths must be in normal form.
-    /// - Throws: every pair of routes that tie.
+    /// - Throws: the routes that tie.
     public init(_ routes: [Route]) throws(RouteConflict) {
         let seed = UInt64.random(in: .min ... .max)
         var builder = RouteTableBuilder(routes, seed: seed)
