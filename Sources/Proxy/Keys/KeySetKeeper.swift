@@ -26,6 +26,8 @@ public actor KeySetKeeper {
     private let initialSources: [ProjectSource]
     /// In the order of the configuration.
     private var projects: [ProjectKeeper] = []
+    private var edition: UInt64 = 0
+    private var change: UInt64 = 0
     private var isStarted = false
     private var isStopped = false
     /// Projects whose refetch was asked for and has not been made. Tokens of strangers ask, as
@@ -88,6 +90,8 @@ public actor KeySetKeeper {
             return begin(source)
         }
         for project in old { project.stop() }
+        edition += 1
+        change += 1
         let snapshot = snapshot
         publish(snapshot)
         return snapshot
@@ -106,7 +110,7 @@ public actor KeySetKeeper {
 
     /// The keys as they are now.
     public var snapshot: KeySnapshot {
-        KeySnapshot(sets: projects.map(\.keys))
+        KeySnapshot(sets: projects.map(\.keys), edition: edition, change: change)
     }
 
     /// How each project's keys are doing, in the order of the configuration.
@@ -134,6 +138,7 @@ public actor KeySetKeeper {
     private func keep(_ project: ProjectKeeper) async {
         while await project.advance() {
             _ = wanted.withLock { $0.remove(project.source.project.name) }
+            change += 1
             publish(snapshot)
         }
     }

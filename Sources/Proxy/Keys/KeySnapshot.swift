@@ -28,9 +28,22 @@ public struct ProjectKeys: Sendable {
 /// event loop gets a copy.
 public struct KeySnapshot: Sendable {
     public let sets: [ProjectKeys]
+    /// Counts the configurations: projects are known by their place, so these keys belong to the
+    /// configuration that they were made for and to no other.
+    public let edition: UInt64
+    /// Counts the changes: of two snapshots the one with the higher count is the newer one.
+    public let change: UInt64
 
-    public init(sets: [ProjectKeys]) {
+    public init(sets: [ProjectKeys], edition: UInt64 = 0, change: UInt64 = 0) {
         self.sets = sets
+        self.edition = edition
+        self.change = change
+    }
+
+    /// Whether a loop that has these keys may change over to `next`: snapshots travel to the loops
+    /// on ways of their own, so one can arrive late, or before the configuration that it is for.
+    public func isReplaced(by next: KeySnapshot) -> Bool {
+        next.edition == edition && next.change >= change
     }
 
     /// The keys of a project, by its index in the configuration that this snapshot was made for.

@@ -69,14 +69,17 @@ final class LoopState {
         serving = next
         tokens.removeAll()
         refetches.removeAll()
-        adopt(keys)
+        change(to: keys)
     }
 
     // MARK: Keys
 
+    /// Verifies with these keys from now on, unless those in use are newer or the configuration changed meanwhile.
     func adopt(_ next: KeySnapshot) {
-        // One that was on its way when the configuration changed speaks of other projects.
-        guard next.sets.map(\.project) == serving.projects.map(\.name) else { return }
+        if keys.isReplaced(by: next) { change(to: next) }
+    }
+
+    private func change(to next: KeySnapshot) {
         keys = next
         let waiters = keyWaiters
         keyWaiters.removeAll()

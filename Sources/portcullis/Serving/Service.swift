@@ -21,6 +21,7 @@ actor Service {
     private let reloads = ReloadStatus()
     private let server: ProxyServer
     private let keeper: KeySetKeeper
+    private let handedOut: HandedOutKeys
     private let readiness: Readiness
     private var admin: AdminServer?
     private var serving: ServingConfiguration
@@ -43,14 +44,23 @@ actor Service {
         self.server = server
         serving = ServingConfiguration(
             configuration, addresses: configuration.upstreams.map { _ in [] })
+        let handedOut = HandedOutKeys()
+        self.handedOut = handedOut
         let keeper = KeySetKeeper(
             loop: loop, projects: configuration.projects,
             stateDirectory: StateDirectory.usable(configuration.server.stateDirectory, log),
             version: Help.version, log: log,
-            publish: { keys in Task { await server.adopt(keys) } })
+            publish: { keys in
+                Task {
+                    await server.adopt(keys)
+                    handedOut.note(keys)
+                }
+            })
         self.keeper = keeper
         // Probes are answered on this loop too, so the keeper's state is at hand without a wait.
-        readiness = Readiness { keeper.assumeIsolated { $0.status } }
+        readiness = Readiness {
+            handedOut.confirm(keeper.assumeIsolated { $0.status }, at: loop.now)
+        }
     }
 
     /// Serves until a signal ends it.
@@ -101,7 +111,7 @@ actor Service {
             },
             requestRefetch: { keeper.refetch($0) })
         // What came while the loops were made found nobody to tell.
-        await server.adopt(keeper.snapshot)
+        await handOutKeys()
         readiness.enter(.serving)
         log.log(
             .info, "serving",
@@ -133,6 +143,12 @@ actor Service {
         log.log(.info, "admin listening", [("address", "\(descriptor.address)")])
     }
 
+    private func handOutKeys() async {
+        let keys = await keeper.snapshot
+        await server.adopt(keys)
+        handedOut.note(keys)
+    }
+
     // MARK: Changes
 
     private func reload() async {
@@ -158,6 +174,8 @@ actor Service {
         let keys = await keeper.update(projects: configuration.projects)
         await server.adopt(next, keys: keys)
         serving = next
+        // What came before a loop had changed over was not for its configuration.
+        await handOutKeys()
         reloads.ended(succeeded: true)
         log.log(
             .info, "configuration reloaded",
