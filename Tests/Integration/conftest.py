@@ -127,8 +127,9 @@ def authority(tmp_path_factory) -> Authority:
 
 def start_proxy(folder: pathlib.Path, origins, jwks, environment=None, **parts) -> proxies.Portcullis:
     """A proxy before these origins (or ports), not waited for."""
-    state = folder / "state"
-    state.mkdir()
+    state = parts.pop("state", folder / "state")
+    if not state.exists():
+        state.mkdir()
     port, admin_port = proxies.free_port(), proxies.free_port()
     config = proxies.configuration(
         port=port, admin_port=admin_port, state=state, jwks=str(jwks),

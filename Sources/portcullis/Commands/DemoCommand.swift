@@ -32,11 +32,13 @@ struct DemoCommand {
             }
             let tour = DemoTour.text(places)
             let source = ConfigurationSource(name: "demo") { (configuration, []) }
-            Self.start(backend, handler: DemoBackend.answer)
-            Self.start(issuerListening, handler: issuer.answer)
-            return ServiceProcess.run(source, configuration, console) {
-                Console.process.print(tour)
-            }
+            return ServiceProcess.run(
+                source, configuration, console, keepsState: false,
+                beforeServing: {
+                    Self.start(backend, handler: DemoBackend.answer)
+                    Self.start(issuerListening, handler: issuer.answer)
+                },
+                whenServing: { Console.process.print(tour) })
         } catch {
             console.complain("portcullis: the demo cannot start: \(error)")
             return .failure

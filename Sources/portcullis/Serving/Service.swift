@@ -30,9 +30,10 @@ actor Service {
     /// - Parameters:
     ///   - source: Where the configuration comes from, now and at each reload.
     ///   - configuration: The one that was read already.
+    ///   - keepsState: Key sets are kept in the state directory for the next start.
     init(
         loop: EventLoop, source: ConfigurationSource, configuration: Configuration,
-        signals: SignalSource, writer: LogWriter
+        signals: SignalSource, writer: LogWriter, keepsState: Bool
     ) {
         let log = EventLogger(configuration.log, writer: writer)
         let server = ProxyServer(loop: loop, log: log)
@@ -48,7 +49,8 @@ actor Service {
         self.handedOut = handedOut
         let keeper = KeySetKeeper(
             loop: loop, projects: configuration.projects,
-            stateDirectory: StateDirectory.usable(configuration.server.stateDirectory, log),
+            stateDirectory: keepsState
+                ? StateDirectory.usable(configuration.server.stateDirectory, log) : nil,
             version: Help.version, log: log,
             publish: { keys in
                 Task {

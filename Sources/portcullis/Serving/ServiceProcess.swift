@@ -10,10 +10,13 @@ enum ServiceProcess {
 
     /// - Parameters:
     ///   - configuration: What `source` gave first.
+    ///   - keepsState: Key sets are kept for the next start.
+    ///   - beforeServing: Starts what else runs in this process. Its threads leave the signals to the service.
     ///   - whenServing: Runs once requests are accepted.
     /// - Returns: the exit code of the process.
     static func run(
         _ source: ConfigurationSource, _ configuration: Configuration, _ console: Console,
+        keepsState: Bool = true, beforeServing: () -> Void = {},
         whenServing: @escaping @Sendable () -> Void = {}
     ) -> ExitCode {
         Syscalls.ignoreBrokenPipes()
@@ -25,7 +28,11 @@ enum ServiceProcess {
                 droppedReport: EventLogger.droppedReport(configuration.log.format))
             let loop = try EventLoop()
             guard writer.start() else { throw .noMemory }
-            let code = serve(source, configuration, loop, signals, writer, whenServing)
+            beforeServing()
+            let service = Service(
+                loop: loop, source: source, configuration: configuration, signals: signals,
+                writer: writer, keepsState: keepsState)
+            let code = serve(service, loop, whenServing)
             _ = writer.shutDown(timeLimit: logFlushTime)
             return code
         } catch {
@@ -35,12 +42,8 @@ enum ServiceProcess {
     }
 
     private static func serve(
-        _ source: ConfigurationSource, _ configuration: Configuration, _ loop: EventLoop,
-        _ signals: SignalSource, _ writer: LogWriter, _ whenServing: @escaping @Sendable () -> Void
+        _ service: Service, _ loop: EventLoop, _ whenServing: @escaping @Sendable () -> Void
     ) -> ExitCode {
-        let service = Service(
-            loop: loop, source: source, configuration: configuration, signals: signals,
-            writer: writer)
         let result = ResultBox()
         // Detached: a task of the main actor would wait for this thread, which runs the loop.
         Task.detached {
