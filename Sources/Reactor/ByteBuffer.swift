@@ -101,8 +101,13 @@ public final class ByteBuffer {
 
     /// Makes room for at least `count` more bytes, by moving what is here to the start of the memory or by
     /// growing it.
+    @inline(__always)
     public func reserve(_ count: Int) {
-        if storage.count - back >= count { return }
+        if storage.count - back < count { makeRoom(count) }
+    }
+
+    @inline(never)
+    private func makeRoom(_ count: Int) {
         let keep = pinnedCount + self.count
         if storage.count - keep >= count {
             move(into: storage)

@@ -22,6 +22,13 @@ public struct MonotonicInstant: Sendable, Comparable, Hashable {
         return overflow ? .never : MonotonicInstant(nanoseconds: sum)
     }
 
+    /// As `advanced(by:)`, without the 128-bit arithmetic of `Duration`: for the hot path.
+    @inline(__always)
+    public func advanced(byNanoseconds span: Int64) -> MonotonicInstant {
+        let (sum, overflow) = nanoseconds.addingReportingOverflow(span)
+        return overflow ? .never : MonotonicInstant(nanoseconds: sum)
+    }
+
     /// Microseconds from `earlier` to this instant.
     public func microseconds(since earlier: MonotonicInstant) -> Int64 {
         (nanoseconds &- earlier.nanoseconds) / 1000

@@ -26,14 +26,14 @@ final class ClientConnection {
     let peer: SocketAddress
     /// The peer's IP address; nil on a local socket.
     let peerAddress: IPAddress?
-    let listener: Listener
+    let listener: ServedListener
     /// The peer's address as text, without port.
     let peerHost: String
     let isPeerTrusted: Bool
     private var isActive = false
     private var isAborted = false
 
-    init(_ socket: Socket, peer: SocketAddress, listener: Listener, state: LoopState) {
+    init(_ socket: Socket, peer: SocketAddress, listener: ServedListener, state: LoopState) {
         self.socket = socket
         self.peer = peer
         self.listener = listener
@@ -42,10 +42,7 @@ final class ClientConnection {
         peerHost = peer.host
         let address = IPAddress(bytes: peer.ipBytes.span)
         peerAddress = address
-        isPeerTrusted =
-            address.map { address in
-                listener.trustedProxies.contains { $0.contains(address) }
-            } ?? false
+        isPeerTrusted = address.map(listener.isTrusted) ?? false
         socket.waiter = waiter
     }
 
@@ -103,7 +100,7 @@ final class ClientConnection {
             state.giveBack(exchange)
             return nil
         }
-        let deadline = state.loop.now.advanced(by: listener.limits.idleTimeout)
+        let deadline = state.loop.now.advanced(byNanoseconds: listener.idleNanoseconds)
         while !isAborted {
             if socket.isReadable {
                 let exchange = state.takeExchange()

@@ -38,7 +38,7 @@ extension Exchange {
                 // An entry that is no address ends the chain of what can be believed.
                 guard let address = IPAddress(text: entry) else { return found }
                 found = address
-                if !client.listener.trustedProxies.contains(where: { $0.contains(address) }) {
+                if !client.listener.isTrusted(address) {
                     return found
                 }
                 end = start - 1

@@ -15,7 +15,7 @@ struct UpstreamLease {
 extension Exchange {
     /// Forwards the request and relays the answer. Needs policy's permit.
     func forward(_ client: ClientConnection, _ permit: Permit, _ route: ServedRoute) async -> Fate {
-        let limit = client.listener.limits.body
+        let limit = client.listener.bodyLimit
         if case .length(let length) = head.framing, length > limit {
             record.failure = .bodyTooLarge
             return await refuse(client, .bodyTooLarge)
@@ -38,7 +38,7 @@ extension Exchange {
             }
             record.upstreamServer = lease.server
             lease.socket.waiter = client.waiter
-            let end = await transact(client, lease.socket, pool.upstream, &upload)
+            let end = await transact(client, lease.socket, pool, &upload)
             record.bytesIn = upload.contentBytes
             pool.release(lease.server)
             switch end {
@@ -102,7 +102,7 @@ extension Exchange {
     private func open(_ client: ClientConnection, _ pool: UpstreamPool, _ index: Int) async
         -> Result<Socket, ConnectFailure>
     {
-        let deadline = state.loop.now.advanced(by: pool.upstream.connectTimeout)
+        let deadline = state.loop.now.advanced(byNanoseconds: pool.connectNanoseconds)
         guard let socket = try? Socket.connect(to: pool.servers[index].address, loop: state.loop)
         else { return .failure(ConnectFailure(reason: .upstreamConnect)) }
         socket.waiter = client.waiter

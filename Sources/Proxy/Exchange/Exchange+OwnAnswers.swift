@@ -152,7 +152,8 @@ extension Exchange {
     }
 
     private func send(_ client: ClientConnection) async -> Fate {
-        let deadline = state.loop.now.advanced(by: client.listener.limits.idleTimeout)
+        let deadline = state.loop.now.advanced(
+            byNanoseconds: client.listener.idleNanoseconds)
         while !output.isEmpty {
             let result = try? output.withUnsafeBytes { bytes throws(Errno) in
                 try client.socket.write(bytes)

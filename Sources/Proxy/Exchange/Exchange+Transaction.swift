@@ -21,7 +21,7 @@ struct Transaction {
     }
 
     let server: Socket
-    let upstream: Upstream
+    let pool: UpstreamPool
     var parser = ResponseParser(limits: HeadLimits(bytes: 64 << 10, fields: 256))
     var isUploading = true
     /// The server stopped reading before the request was complete.
@@ -42,11 +42,11 @@ extension Exchange {
 
     /// Sends the request and relays the answer as both come: tries everything that can move, then sleeps.
     func transact(
-        _ client: ClientConnection, _ server: Socket, _ upstream: Upstream,
+        _ client: ClientConnection, _ server: Socket, _ pool: UpstreamPool,
         _ upload: inout BodyRelay
     ) async -> TransactionEnd {
         var transaction = Transaction(
-            server: server, upstream: upstream, lastProgress: state.loop.now)
+            server: server, pool: pool, lastProgress: state.loop.now)
         while true {
             transaction.obstacle = .answerHead
             transaction.isPausing = false
@@ -68,7 +68,8 @@ extension Exchange {
             if client.socket.isPeerClosed && (!transaction.isUploading || client.socket.isBroken) {
                 return clientIsGone()
             }
-            let deadline = transaction.lastProgress.advanced(by: patience(client, transaction))
+            let deadline = transaction.lastProgress.advanced(
+                byNanoseconds: patience(client, transaction))
             if await client.waiter.wait(until: deadline) == .timedOut {
                 return timedOut(transaction)
             }
@@ -222,11 +223,11 @@ extension Exchange {
         }
     }
 
-    private func patience(_ client: ClientConnection, _ transaction: Transaction) -> Duration {
+    private func patience(_ client: ClientConnection, _ transaction: Transaction) -> Int64 {
         switch transaction.obstacle {
-        case .clientBody, .clientIntake: client.listener.limits.idleTimeout
-        case .upstreamIntake, .answerBody: transaction.upstream.idleTimeout
-        case .answerHead: transaction.upstream.responseHeaderTimeout
+        case .clientBody, .clientIntake: client.listener.idleNanoseconds
+        case .upstreamIntake, .answerBody: transaction.pool.idleNanoseconds
+        case .answerHead: transaction.pool.responseHeadNanoseconds
         }
     }
 

@@ -96,10 +96,8 @@ final class Exchange {
 
     /// Reads until the head is complete.
     private func readHead(_ client: ClientConnection) async throws(Interruption) {
-        let limits = client.listener.limits
-        var parser = RequestParser(
-            limits: HeadLimits(bytes: limits.headerBytes, fields: limits.headers))
-        let deadline = startedAt.advanced(by: limits.headerTimeout)
+        var parser = RequestParser(limits: client.listener.headLimits)
+        let deadline = startedAt.advanced(byNanoseconds: client.listener.headerNanoseconds)
         let input = self.input
         while true {
             do throws(MalformedMessage) {

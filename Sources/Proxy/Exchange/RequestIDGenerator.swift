@@ -1,7 +1,6 @@
 /// Makes request ids: 128 random bits as 32 hex digits. Unique, not secret, so a fast generator seeded by the system's
 /// is enough.
 struct RequestIDGenerator {
-    private static let digits: [UInt8] = Array("0123456789abcdef".utf8)
     private var state: (UInt64, UInt64)
 
     init() {
@@ -11,13 +10,21 @@ struct RequestIDGenerator {
     /// Writes the next id into `id`, keeping its memory.
     mutating func next(into id: inout [UInt8]) {
         id.removeAll(keepingCapacity: true)
-        for word in [nextWord(), nextWord()] {
-            var rest = word
-            for _ in 0..<16 {
-                id.append(Self.digits[Int(rest & 15)])
-                rest >>= 4
-            }
+        appendDigits(of: nextWord(), to: &id)
+        appendDigits(of: nextWord(), to: &id)
+    }
+
+    private func appendDigits(of word: UInt64, to id: inout [UInt8]) {
+        var rest = word
+        for _ in 0..<16 {
+            id.append(Self.digit(UInt8(truncatingIfNeeded: rest & 15)))
+            rest >>= 4
         }
+    }
+
+    @inline(__always)
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") - 10 + value
     }
 
     /// xoroshiro128+ (Blackman and Vigna).

@@ -11,14 +11,14 @@ public actor Worker {
     private final class Acceptor {
         let socket: ListeningSocket
         let waiter: Waiter
-        var listener: Listener
+        var listener: ServedListener
         var isStopped = false
 
         init(_ descriptor: ListeningDescriptor, _ listener: Listener, loop: EventLoop) throws(Errno)
         {
             waiter = Waiter(loop: loop)
             socket = try ListeningSocket(descriptor, loop: loop, waiter: waiter)
-            self.listener = listener
+            self.listener = ServedListener(listener)
         }
     }
 
@@ -62,10 +62,10 @@ public actor Worker {
     public func adopt(_ serving: ServingConfiguration, keys: KeySnapshot) {
         state.adopt(serving, keys: keys)
         for acceptor in acceptors {
-            let address = acceptor.listener.listen
+            let address = acceptor.listener.listener.listen
             if let listener = serving.configuration.listeners.first(where: { $0.listen == address })
             {
-                acceptor.listener = listener
+                acceptor.listener = ServedListener(listener)
             } else {
                 stop(acceptor)
             }

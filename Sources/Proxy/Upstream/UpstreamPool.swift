@@ -24,14 +24,20 @@ final class UpstreamPool {
     /// How long a server that could not be reached is passed over while others can.
     private static let avoidance = Duration.seconds(1)
     /// A connection that lay idle for longer is asked whether it still stands before it is used.
-    private static let suspicion = Duration.milliseconds(250)
+    private static let suspicionNanoseconds: Int64 = 250_000_000
 
     let upstream: Upstream
+    let connectNanoseconds: Int64
+    let responseHeadNanoseconds: Int64
+    let idleNanoseconds: Int64
     let servers: [UpstreamServer]
     private var next = 0
 
     init(_ upstream: Upstream, addresses: [SocketAddress]) {
         self.upstream = upstream
+        connectNanoseconds = upstream.connectTimeout.nanoseconds
+        responseHeadNanoseconds = upstream.responseHeaderTimeout.nanoseconds
+        idleNanoseconds = upstream.idleTimeout.nanoseconds
         servers = addresses.map { UpstreamServer(address: $0) }
     }
 
@@ -68,7 +74,7 @@ final class UpstreamPool {
         while let connection = server.idle.popLast() {
             let socket = connection.socket
             if socket.isPeerClosed || socket.isBroken { continue }
-            if now > connection.since.advanced(by: Self.suspicion), !socket.isQuiet() { continue }
+            if now > connection.since.advanced(byNanoseconds: Self.suspicionNanoseconds), !socket.isQuiet() { continue }
             return socket
         }
         return nil
@@ -91,7 +97,7 @@ final class UpstreamPool {
             server.idle.removeAll { connection in
                 let isOver =
                     connection.socket.isPeerClosed
-                    || now > connection.since.advanced(by: upstream.idleTimeout)
+                    || now > connection.since.advanced(byNanoseconds: idleNanoseconds)
                 if isOver { connection.socket.close() }
                 return isOver
             }
