@@ -23,6 +23,8 @@ struct TargetTests {
             Case("/a/...", "/a/..."), Case("/a/..b", "/a/..b"), Case("/a/b..", "/a/b.."),
             Case("/%2ewell-known", "/.well-known"), Case("/a.b/c", "/a.b/c"),
             Case("/~user/a:b@c,d=e", "/~user/a:b@c,d=e"),
+            Case("/admin;x=1", "/admin;x=1"), Case("/admin%3b", "/admin%3B"),
+            Case("//admin", "//admin"), Case("/public//admin", "/public//admin"),
             Case("/0123456789abcdef0123456789abcdef%61", "/0123456789abcdef0123456789abcdefa"),
         ])
     func normalises(_ row: Case<String>) throws {
@@ -31,18 +33,31 @@ struct TargetTests {
     }
 
     @Test(
+        "P2: resolves dot segments, so that what is matched is what every backend reads",
+        arguments: [
+            Case("/public/../admin", "/admin"), Case("/public/%2e%2e/admin", "/admin"),
+            Case("/public/%2E./admin", "/admin"), Case("/public/.%2e/admin", "/admin"),
+            Case("/admin/.", "/admin/"), Case("/admin/..", "/"), Case("/./admin", "/admin"),
+            Case("/%2e/admin", "/admin"), Case("/admin/%2E", "/admin/"), Case("/.", "/"),
+            Case("/a/b/../../c", "/c"), Case("/a/./b/.", "/a/b/"), Case("/a//../b", "/a/b"),
+            Case("/0123456789abcde/../x", "/x"), Case("/0123456789abcd/./x", "/0123456789abcd/x"),
+            Case("/a/b/..", "/a/"), Case("/a/..b/../c", "/a/c"),
+        ])
+    func resolvesDotSegments(_ row: Case<String>) throws {
+        #expect(try path(row.input) == row.expected)
+        #expect(try path(row.expected) == row.expected)
+    }
+
+    @Test(
         "P2: refuses a path that somebody could read in another way",
         arguments: [
-            "/public/../admin", "/public/%2e%2e/admin", "/public/%2E./admin", "/public/.%2e/admin",
-            "/public%2f..%2fadmin", "//admin", "/public//admin", "/admin//", "/admin/.",
-            "/admin/..", "/./admin", "/%2e/admin", "/admin/%2E", "/..", "/.", "/admin%00",
-            "/admin%0a", "/admin%0D%0Ax", "/admin%1f", "/admin%7f", "/admin;x=1", "/admin;",
-            "/;/admin", "/..;/admin", "/public/..%3b/admin", "/admin%3B", "/public\\..\\admin",
+            "/public%2f..%2fadmin", "/..", "/../admin", "/a/../../admin", "/admin%00",
+            "/admin%0a", "/admin%0D%0Ax", "/admin%1f", "/admin%7f",
+            "/..;/admin", "/public/.;x/admin", "/public/..;", "/public\\..\\admin",
             "/\\admin", "/admin%5c", "/%5Cadmin", "/%2561dmin", "/%252fadmin", "/%252e%252e/admin",
             "/%25%36%31dmin", "/%25%32f", "/%c0%ae%c0%ae/admin", "/%C0%AF", "/%c1%9c", "/%e0%80%af",
             "/%e0%9f%80", "/%f0%80%80%af", "/%", "/%6", "/%6g", "/%g6", "/%%61", "/a%u0061",
-            "/%-1", "/%+1", "/0123456789abcdef//x", "/0123456789abcde/../x",
-            "/0123456789abcd/./x",
+            "/%-1", "/%+1",
         ])
     func refuses(_ target: String) {
         #expect(verdict(head("GET \(target) HTTP/1.1")) == .malformed(.path))

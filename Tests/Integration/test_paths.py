@@ -122,8 +122,7 @@ def test_P2_no_disguise_reaches_the_backend_under_a_weaker_policy(guarded, origi
 
 @pytest.mark.parametrize("target", [
     "/public%2f..%2fadmin", "/admin%00", "/admin%5c", "/public\\..\\admin", "/public/%2e%2e%2fadmin",
-    "/public/..;/admin", "/admin%zz", "/admin%0a", "/admin%7f", "/public/../../x", "/public/a/../b", "/public/./a",
-    "/public/..", "/public/.", "//public/a", "/public//a", "/public/a;v=1", "/public/a%3bv=1", "/public/%252e",
+    "/public/..;/admin", "/admin%zz", "/admin%0a", "/admin%7f", "/public/../../x", "/public/%252e",
     "/public/%c0%ae", "/public/%"])
 def test_P2_an_ambiguous_path_is_refused_rather_than_guessed_at(guarded, origin, target):
     assert_refused(guarded, origin, request("GET", target))
@@ -133,7 +132,9 @@ def test_P2_an_ambiguous_path_is_refused_rather_than_guessed_at(guarded, origin,
     ("/public/%61", "/public/a"), ("/public/%3Aa", "/public/:a"), ("/public/<a>", "/public/%3Ca%3E"),
     ("/public/%7Ea", "/public/~a"), ("/public/a%20b", "/public/a%20b"), ("/public/a?b=%2f/../", None),
     ("/public/a?", None), ("/public/%e4%bd%a0", "/public/%E4%BD%A0"), ("/public/a+b", None), ("/public/a%2bb", "/public/a%2Bb"),
-    ("/public/:@!$&'()*,=", None)])
+    ("/public/:@!$&'()*,=", None), ("/public/a/../b", "/public/b"), ("/public/./a", "/public/a"),
+    ("/public/a%2f".replace("%2f", "/%2e%2e/b"), "/public/b"), ("/public//a", None), ("/public/a;v=1", None),
+    ("/public/a%3bv=1", "/public/a%3Bv=1"), ("/public/.", "/public/")])
 def test_P1_what_was_matched_is_what_is_forwarded(guarded, origin, target, forwarded):
     assert guarded.ask("GET", target).status == 200
     assert origin.last().target in {target if forwarded is None else forwarded}

@@ -1,7 +1,8 @@
 /// The one normalisation of paths (docs/decisions/0010-one-path.md).
 ///
 /// Afterwards two paths that a decoding backend reads alike are equal byte for byte, so a route
-/// cannot be dodged by spelling. A path that would need interpretation is refused instead.
+/// cannot be dodged by spelling. Dot segments are resolved; a path that would need guessing is
+/// refused.
 extension RequestTarget {
     /// Checks the path at `start`, up to "?", a space or another byte that ends it, and rewrites it
     /// when it is not in normal form.
@@ -24,37 +25,37 @@ extension RequestTarget {
             } else if PathCharacters.encoded.contains(byte) {
                 isNormal = false
                 end &+= 1
-            } else if byte == 0x3B || byte == 0x5C {
+            } else if byte == 0x5C {
                 throw MalformedMessage(.path)
             } else {
                 break
             }
         }
         let source = ByteRange(start: start, count: end &- start)
-        if isNormal {
+        if isNormal, try !bytes.slice(source).hasDotSegments() {
             path = source
-            try bytes.slice(source).checkNormalPath()
             return end
         }
         isRewritten = true
         rewritten.removeAll(keepingCapacity: true)
         try rewritten.appendNormalised(bytes.slice(source))
+        if try rewritten.span.hasDotSegments() { try rewritten.removeDotSegments() }
         path = ByteRange(start: 0, count: rewritten.count)
-        try rewritten.span.checkNormalPath()
         return end
     }
 }
 
 /// Which characters stand in a normal path as themselves, and which as a triplet.
 enum PathCharacters {
-    /// pchar of RFC 3986 without "%" and ";", and "/".
-    static let plain = ByteSet.alphanumeric.union(ByteSet("-._~!$&'()*+,=:@/"))
+    /// pchar of RFC 3986 without "%", and "/".
+    static let plain = ByteSet.alphanumeric.union(ByteSet("-._~!$&'()*+,;=:@/"))
     /// What RFC 3986 keeps out of paths, though clients send it raw.
     static let encoded = ByteSet("\"<>[]^`{|}")
-    /// What a triplet must not hide: the slashes, the path parameter's semicolon, controls.
-    static let forbiddenTriplets = ByteSet("/\\;")
-    /// Plain, but a triplet keeps its spelling: backends disagree whether "+" means a space.
-    static let keptTriplets = ByteSet("+")
+    /// What a triplet must not hide, besides controls: the slashes.
+    static let forbiddenTriplets = ByteSet("/\\")
+    /// Plain, but a triplet keeps its spelling: backends disagree whether "+" means a space, and a
+    /// semicolon that is data must not become one that starts a path parameter.
+    static let keptTriplets = ByteSet("+;")
 }
 
 /// One "%" with two hexadecimal digits (RFC 3986, section 2.1).
@@ -118,30 +119,68 @@ extension UInt8 {
     fileprivate var uppercaseHexadecimalDigit: UInt8 { self < 10 ? self + 0x30 : self + 0x37 }
 }
 
-extension Span where Element == UInt8 {
-    /// Refuses what a second reading could turn into another path.
+extension [UInt8] {
+    /// RFC 3986, section 5.2.4, in place.
     ///
-    /// - Throws: `path` for empty and dot segments, for a triplet that was encoded twice, and for
-    ///   UTF-8 that spells an ASCII character too long.
-    fileprivate func checkNormalPath() throws(MalformedMessage) {
+    /// - Throws: `path` for a segment that would lead above the root: no honest client sends one.
+    fileprivate mutating func removeDotSegments() throws(MalformedMessage) {
+        var read = 0
+        var written = 0
+        // Every turn begins at the "/" before a segment.
+        while read < count {
+            let next = self[(read + 1)...].firstIndex(of: 0x2F) ?? count
+            switch self[(read + 1)..<next] {
+            case [0x2E]: break
+            case [0x2E, 0x2E]:
+                guard let parent = self[..<written].lastIndex(of: 0x2F) else {
+                    throw MalformedMessage(.path)
+                }
+                written = parent
+            default:
+                for index in read..<next {
+                    self[written] = self[index]
+                    written += 1
+                }
+                read = next
+                continue
+            }
+            // A dot segment at the end leaves its slash: it named a folder.
+            if next == count {
+                self[written] = 0x2F
+                written += 1
+            }
+            read = next
+        }
+        removeSubrange(written...)
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// Whether a segment is "." or "..".
+    ///
+    /// - Throws: `path` for what a second reading could turn into another path: a dot segment with
+    ///   a path parameter behind it ("..;x"), a triplet that was encoded twice, and UTF-8 that
+    ///   spells an ASCII character too long.
+    fileprivate func hasDotSegments() throws(MalformedMessage) -> Bool {
+        var found = false
         for index in indices {
             switch self[index] {
-            case 0x2F where startsBadSegment(at: index + 1),
-                0x25 where startsAmbiguousTriplet(at: index):
-                throw MalformedMessage(.path)
+            case 0x2F: if try startsDotSegment(at: index + 1) { found = true }
+            case 0x25 where startsAmbiguousTriplet(at: index): throw MalformedMessage(.path)
             default: continue
             }
         }
+        return found
     }
 
-    private func startsBadSegment(at index: Int) -> Bool {
-        if index >= count { return false }
-        if self[index] == 0x2F { return true }
-        if self[index] != 0x2E { return false }
-        let next = index + 1 < count ? self[index + 1] : 0x2F
-        if next == 0x2F { return true }
-        if next != 0x2E { return false }
-        return index + 2 >= count || self[index + 2] == 0x2F
+    private func startsDotSegment(at start: Int) throws(MalformedMessage) -> Bool {
+        var index = start
+        while index < count, self[index] == 0x2E { index += 1 }
+        let dots = index - start
+        if dots == 0 || dots > 2 { return false }
+        if index == count || self[index] == 0x2F { return true }
+        if self[index] == 0x3B { throw MalformedMessage(.path) }
+        return false
     }
 
     private func startsAmbiguousTriplet(at index: Int) -> Bool {

@@ -1,14 +1,22 @@
 /// The folded form of a path: what careless backends take for the same path. ASCII letters are
-/// small, path parameters (";…") are cut off, and empty segments, a trailing slash among them, are
+/// small, path parameters (";…", also where the semicolon is encoded) are cut off, and empty segments, a trailing slash among them, are
 /// left out.
 enum PathFolding {
     /// The segments of a path in folded form.
     static func segments(_ path: some Collection<UInt8>) -> [ArraySlice<UInt8>] {
         path.split(separator: UInt8(ascii: "/")).compactMap { segment in
-            let name = segment.prefix { $0 != UInt8(ascii: ";") }.map(lowercased)
+            let name = withoutParameters(segment).map(lowercased)
             return name.isEmpty ? nil : name[...]
         }
     }
+
+    private static func withoutParameters(_ segment: some Collection<UInt8>) -> [UInt8] {
+        let bytes = Array(segment.prefix { $0 != UInt8(ascii: ";") })
+        let encoded = bytes.indices.first { bytes[$0...].starts(with: encodedSemicolon) }
+        return Array(bytes[..<(encoded ?? bytes.endIndex)])
+    }
+
+    private static let encodedSemicolon = Array("%3B".utf8)
 
     /// Whether a path that starts with "/" is its own folded form.
     @inline(__always)
@@ -17,7 +25,7 @@ enum PathFolding {
         for index in path.indices {
             let byte = path[index]
             if byte &- UInt8(ascii: "A") < 26 || byte == UInt8(ascii: ";")
-                || (byte == UInt8(ascii: "/") && previous == byte)
+                || byte == UInt8(ascii: "%") || (byte == UInt8(ascii: "/") && previous == byte)
             {
                 return false
             }
