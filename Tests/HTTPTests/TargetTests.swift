@@ -160,7 +160,11 @@ struct TargetTests {
                 continue
             }
             #expect(again.path == request.path, "\(target)")
-            #expect(decoded(request.path) == decoded(bytes(target).prefix { $0 != 0x3F } + []))
+            let sent = decoded(bytes(target).prefix { $0 != 0x3F } + [])
+            if text(sent).split(separator: "/").contains(where: { $0 == "." || $0 == ".." }) {
+                continue
+            }
+            #expect(decoded(request.path) == sent)
         }
         #expect(accepted > 2_000)
     }

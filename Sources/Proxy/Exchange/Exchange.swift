@@ -134,7 +134,9 @@ final class Exchange {
     private func chooseRoute() -> Int? {
         let input = self.input
         let bytes = input.pinnedBytes
-        let method = bytes.slice(head.methodName)
+        // A preflight asks on behalf of the request that will follow, so that one's route answers it.
+        let asked = isPreflight ? head.fields.first(.accessControlRequestMethod)?.value : nil
+        let method = bytes.slice(asked ?? head.methodName)
         let host = head.target.host
         let routes = serving.table
         if head.target.isRewritten {

@@ -71,11 +71,10 @@ public enum HeadInvariants {
             return "a byte outside visible ASCII"
         }
         let text = String(decoding: path, as: UTF8.self)
-        for character in ";\\#?\"<>[]^`{|}" where text.contains(character) {
+        for character in "\\#?\"<>[]^`{|}" where text.contains(character) {
             return "a raw \(character)"
         }
         let segments = text.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
-        if segments.dropLast().contains("") { return "an empty segment" }
         if segments.contains(".") || segments.contains("..") { return "a dot segment" }
         for triplet in text.split(separator: "%", omittingEmptySubsequences: false).dropFirst() {
             let digits = triplet.prefix(2)
@@ -83,7 +82,7 @@ public enum HeadInvariants {
                 let value = UInt8(digits, radix: 16)
             else { return "a triplet %\(digits)" }
             let character = Character(UnicodeScalar(value))
-            if value < 0x20 || value == 0x7F || "/\\;".contains(character) {
+            if value < 0x20 || value == 0x7F || "/\\".contains(character) {
                 return "a hidden byte %\(digits)"
             }
             if value < 0x80,
