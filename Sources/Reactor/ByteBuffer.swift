@@ -179,6 +179,7 @@ public final class ByteBuffer {
     }
 
     /// Appends the UTF-8 of a string: configuration and log text, not for the hot path.
+    @_disfavoredOverload  // A literal means a StaticString: without this it would become a String.
     public func append(_ string: String) {
         var string = string
         string.withUTF8 { utf8 in

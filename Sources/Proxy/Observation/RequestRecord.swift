@@ -80,7 +80,7 @@ public final class RequestRecord {
 
     /// Readies the object for the next request of the same connection.
     public func reset() {
-        requestID.removeAll(keepingCapacity: true)
+
         method = .other
         methodName.removeAll(keepingCapacity: true)
         target.removeAll(keepingCapacity: true)
