@@ -80,7 +80,7 @@ let package = Package(
             exclude: ["Golden"]),
         tests(
             of: "portcullis",
-            imports: ["Configuration", "Policy", "Attestation", "TestKit"]),
+            imports: ["Configuration", "Policy", "Attestation", "Reactor", "TestKit"]),
         tests(
             of: "Proxy",
             imports: ["Reactor", "HTTP", "Attestation", "Policy", "Configuration", "TestKit"]),
