@@ -136,15 +136,17 @@ class Origin:
             return [request.target for request in self.requests]
 
     def close_idle(self):
-        """Closes every open connection from this side."""
+        """Closes every open connection from this side, those that are just coming in too."""
+        deadline = time.monotonic() + 10
         with self.changed:
-            sockets = list(self.open_sockets.values())
-        for sock in sockets:
-            try:
-                sock.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                pass
-        self.wait(lambda: not self.open_sockets, "the origin's connections end")
+            while self.open_sockets:
+                assert time.monotonic() < deadline, "the origin's connections do not end"
+                for sock in self.open_sockets.values():
+                    try:
+                        sock.shutdown(socket.SHUT_RDWR)
+                    except OSError:
+                        pass
+                self.changed.wait(0.1)
 
     def stop(self):
         """Refuses new connections and drops the old ones."""
