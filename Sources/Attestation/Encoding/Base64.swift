@@ -9,26 +9,20 @@ struct Base64: Sendable {
     static let standard = Base64(last: "+/", isPadded: true)
 
     private let isPadded: Bool
-    private let characters: InlineArray<64, UInt8>
-    /// The six bits of each character; 0xFF for a byte that is none.
-    private let values: InlineArray<256, UInt8>
+    private let characters: [UInt8]
+    /// The six bits of each of the 256 bytes; 0xFF for a byte that is no character.
+    private let values: [UInt8]
 
     private init(last: StaticString, isPadded: Bool) {
-        var characters = InlineArray<64, UInt8>(repeating: 0)
-        var values = InlineArray<256, UInt8>(repeating: 0xFF)
-        var index: UInt8 = 0
-        func add(_ bytes: some Sequence<UInt8>) {
-            for byte in bytes {
-                characters[Int(index)] = byte
-                values[Int(byte)] = index
-                index += 1
-            }
+        characters =
+            Array(UInt8(ascii: "A")...UInt8(ascii: "Z"))
+            + Array(UInt8(ascii: "a")...UInt8(ascii: "z"))
+            + Array(UInt8(ascii: "0")...UInt8(ascii: "9"))
+            + last.withUTF8Buffer { Array($0) }
+        var values = [UInt8](repeating: 0xFF, count: 256)
+        for (value, character) in characters.enumerated() {
+            values[Int(character)] = UInt8(truncatingIfNeeded: value)
         }
-        add(UInt8(ascii: "A")...UInt8(ascii: "Z"))
-        add(UInt8(ascii: "a")...UInt8(ascii: "z"))
-        add(UInt8(ascii: "0")...UInt8(ascii: "9"))
-        last.withUTF8Buffer { add($0) }
-        self.characters = characters
         self.values = values
         self.isPadded = isPadded
     }
@@ -36,33 +30,44 @@ struct Base64: Sendable {
     /// The bytes that `text` spells, or nil when it is not their one spelling.
     func decode(_ text: Span<UInt8>) -> [UInt8]? {
         guard let text = unpadded(text), text.count % 4 != 1 else { return nil }
-        // Bits of 0xFF never come from a character, so one OR finds a stranger anywhere in the text.
+        // The bits of 0xFF above the six never come from a character, so one OR over all values finds a
+        // stranger anywhere in the text.
         var strange: UInt8 = 0
         var strayBits: UInt8 = 0
-        let bytes = [UInt8](capacity: text.count / 4 * 3 + 2) { (output: inout OutputSpan<UInt8>) in
-            var index = 0
-            while index + 4 <= text.count {
-                let first = values[Int(text[index])]
-                let second = values[Int(text[index + 1])]
-                let third = values[Int(text[index + 2])]
-                let fourth = values[Int(text[index + 3])]
-                strange |= first | second | third | fourth
-                output.append(first << 2 | second >> 4)
-                output.append(second << 4 | third >> 2)
-                output.append(third << 6 | fourth)
-                index += 4
+        // Safe: a byte indexes 256 values; `index` stays below the count of the text; each group of four
+        // characters writes three bytes and a rest of two or three writes one or two, so that what is
+        // written is what the capacity was computed from.
+        let bytes = text.withUnsafeBufferPointer { text in
+            values.withUnsafeBufferPointer { values in
+                [UInt8](unsafeUninitializedCapacity: text.count * 3 / 4) { output, count in
+                    var index = 0
+                    while index + 4 <= text.count {
+                        let first = values[Int(text[index])]
+                        let second = values[Int(text[index + 1])]
+                        let third = values[Int(text[index + 2])]
+                        let fourth = values[Int(text[index + 3])]
+                        strange |= first | second | third | fourth
+                        output[count] = first << 2 | second >> 4
+                        output[count + 1] = second << 4 | third >> 2
+                        output[count + 2] = third << 6 | fourth
+                        index += 4
+                        count += 3
+                    }
+                    guard index < text.count else { return }
+                    let first = values[Int(text[index])]
+                    let second = values[Int(text[index + 1])]
+                    strange |= first | second
+                    output[count] = first << 2 | second >> 4
+                    count += 1
+                    strayBits = second << 4
+                    guard index + 2 < text.count else { return }
+                    let third = values[Int(text[index + 2])]
+                    strange |= third
+                    output[count] = second << 4 | third >> 2
+                    count += 1
+                    strayBits = third << 6
+                }
             }
-            guard index < text.count else { return }
-            let first = values[Int(text[index])]
-            let second = values[Int(text[index + 1])]
-            strange |= first | second
-            output.append(first << 2 | second >> 4)
-            strayBits = second << 4
-            guard index + 2 < text.count else { return }
-            let third = values[Int(text[index + 2])]
-            strange |= third
-            output.append(second << 4 | third >> 2)
-            strayBits = third << 6
         }
         return strange < 64 && strayBits == 0 ? bytes : nil
     }

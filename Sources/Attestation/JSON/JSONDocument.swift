@@ -28,7 +28,7 @@ struct JSONNode {
 /// A JSON text that was checked as a whole: RFC 8259, UTF-8, no name twice in an object, bounded depth.
 ///
 /// Values lie in one flat list in the order of the text and are named by their index; an object's
-/// members are pairs of a name and a value. The root is value 0. docs/decisions/0007-own-json-reader.md
+/// members are pairs of a name and a value. The root is value 0. docs/decisions/0030-own-json-reader.md
 /// says why it is our own.
 struct JSONDocument {
     /// The text; escapes are resolved in place, so that every string is a run of these bytes.
