@@ -33,13 +33,15 @@ extension RequestTarget {
         }
         let source = ByteRange(start: start, count: end &- start)
         if isNormal, try !bytes.slice(source).hasDotSegments() {
-            path = source
+            let empty = bytes.slice(source).leadingEmptySegments
+            path = ByteRange(start: start &+ empty, count: end &- start &- empty)
             return end
         }
         isRewritten = true
         rewritten.removeAll(keepingCapacity: true)
         try rewritten.appendNormalised(bytes.slice(source))
         if try rewritten.span.hasDotSegments() { try rewritten.removeDotSegments() }
+        rewritten.removeFirst(rewritten.span.leadingEmptySegments)
         path = ByteRange(start: 0, count: rewritten.count)
         return end
     }
@@ -156,6 +158,16 @@ extension [UInt8] {
 }
 
 extension Span where Element == UInt8 {
+    /// How many empty segments a path starts with.
+    ///
+    /// They are dropped: a backend that resolves its target as a URL reference takes `//name/admin`
+    /// for the path `/admin` on a host `name` (RFC 3986, section 4.2), and no route foresees that.
+    fileprivate var leadingEmptySegments: Int {
+        var index = 1
+        while index < count, self[index] == 0x2F { index += 1 }
+        return index - 1
+    }
+
     /// Whether a segment is "." or "..".
     ///
     /// - Throws: `path` for what a second reading could turn into another path: a dot segment with

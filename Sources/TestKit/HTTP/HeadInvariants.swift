@@ -75,6 +75,7 @@ public enum HeadInvariants {
             return "a raw \(character)"
         }
         let segments = text.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        if text.hasPrefix("//") { return "an empty segment at the start" }
         if segments.contains(".") || segments.contains("..") { return "a dot segment" }
         for triplet in text.split(separator: "%", omittingEmptySubsequences: false).dropFirst() {
             let digits = triplet.prefix(2)
