@@ -129,8 +129,9 @@ void fill(ctoml_error &error, std::string_view message, ctoml_position position)
     error.position = position;
 }
 
-// The line on which toml++ gives up with an assertion, which itself says no place. It reads from the
-// front, so every part of the text that ends behind that line fails as well, and none before it does.
+// The line on which toml++ gives up with an assertion, which itself says no place. It reads from
+// the front, so every part of the text that ends behind that line fails as well, and none before
+// it does.
 uint32_t failing_line(std::string_view text) {
     std::vector<size_t> ends;
     for (size_t at = 0; at < text.size(); at++) {

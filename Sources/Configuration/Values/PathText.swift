@@ -98,7 +98,8 @@ enum PathText {
         return "%" + (digits.count == 1 ? "0" : "") + digits
     }
 
-    /// What stands in a path as itself: pchar of RFC 3986, section 3.3, without "%" and ";", and "/".
+    /// What stands in a path as itself: "/", and pchar of RFC 3986, section 3.3, without "%" and
+    /// ";".
     private static func isPlain(_ byte: UInt8) -> Bool {
         isLetterOrDigit(byte) || Array("-._~!$&'()*+,=:@/".utf8).contains(byte)
     }

@@ -64,8 +64,8 @@ enum Help {
 
           -c, --config FILE      the configuration
           -H, --header FIELD     a field of the request, "Name: value"; may be repeated
-          --token TOKEN          the App Check token; "-" reads it from the standard input, where the
-                                 list of processes does not show it
+          --token TOKEN          the App Check token; "-" reads it from the standard input,
+                                 where the list of processes does not show it
           --client-ip ADDRESS    who asks, for the enforced share (default 127.0.0.1)
           --fetch-keys           fetch key sets that are configured as a URL; without it, signatures
                                  are checked only where the key set is a file

@@ -9,7 +9,7 @@ struct RouteRow {
     let host: String?
 
     /// Every route once for each of its hosts, the most specific first: the order in which the
-    /// proxy prefers them. Rows that no request can get to both keep an order that is easy to read.
+    /// proxy prefers them. Where no request could have either, the order is for the reader's eye.
     static func inPrecedenceOrder(_ routes: [Route]) -> [RouteRow] {
         let rows = routes.enumerated().flatMap { index, route in
             route.hosts.isEmpty
