@@ -1,5 +1,7 @@
 """P: one reading of the target, for the policy and for the backend alike."""
 
+from urllib.parse import unquote
+
 import pytest
 
 from conftest import start_proxy
@@ -88,13 +90,16 @@ DISGUISES = [
     "/public/..;/admin", "/public/%252e%252e/admin", "/public/x/../../admin", "/public/.%00./admin",
     "/public/%2e%2e%2fadmin", "/public//../admin", "/admin%2f", "/admin%20", "/admin/..;/admin",
     "/public/%c0%ae%c0%ae/admin", "/public/%u002e%u002e/admin", "/public/..%2fadmin", "/public/...//admin",
-    "/public/../admin?x", "/admin/%2e", "/a%64min", "/ADMIN", "/Admin/", "/public/..", "/public/.", "/admin%zz"]
+    "/public/../admin?x", "/admin/%2e", "/a%64min", "/ADMIN", "/Admin/", "/public/..", "/public/.", "/admin%zz",
+    "/;/admin", "/admin;", "/admin;/x", "/admin;x/y", "/;x=1/admin", "/.;/admin", "//admin/x", "/admin//", "///admin",
+    "/public;/../admin", "/public/;/../admin", "/public/;/../../admin", "/public//..//admin", "/public/..//admin",
+    "/public//../../admin", "/x;/../admin", "/public/%3B/../../admin", "/admin%3bx=1", "/%2e/admin", "/%2e%2e/admin",
+    "/public/%2e%2e;/admin", "/public/.%2e/admin", "/public/%2e./%61dmin", "/open/../admin", "//public/../admin",
+    "/public/x/%2e%2e/..//admin", "/\u00e4/../admin"]
 
 
 def as_a_lenient_backend_reads(target: str) -> str:
     """What the most forgiving backend makes of a path: decoded again and again, dots resolved, no case."""
-    from urllib.parse import unquote
-
     path = target.split("?")[0].split("#")[0]
     for _ in range(3):
         path = unquote(path, "latin-1").replace("\\", "/").split("\0")[0]
@@ -115,7 +120,7 @@ def test_P2_no_disguise_reaches_the_backend_under_a_weaker_policy(guarded, origi
     if response.status == 200:
         forwarded = origin.last().target
         assert as_a_lenient_backend_reads(forwarded).split("/")[1] != "admin", forwarded
-        assert ".." not in forwarded
+        assert not {".", ".."} & set(forwarded.split("?")[0].split("/")), forwarded
     else:
         assert origin.requests == []
 
@@ -131,9 +136,10 @@ def test_P2_an_ambiguous_path_is_refused_rather_than_guessed_at(guarded, origin,
 @pytest.mark.parametrize("target, forwarded", [
     ("/public/%61", "/public/a"), ("/public/%3Aa", "/public/:a"), ("/public/<a>", "/public/%3Ca%3E"),
     ("/public/%7Ea", "/public/~a"), ("/public/a%20b", "/public/a%20b"), ("/public/a?b=%2f/../", None),
-    ("/public/a?", None), ("/public/%e4%bd%a0", "/public/%E4%BD%A0"), ("/public/a+b", None), ("/public/a%2bb", "/public/a%2Bb"),
+    ("/public/a?", None), ("/public/%e4%bd%a0", "/public/%E4%BD%A0"), ("/public/a+b", None),
+    ("/public/a%2bb", "/public/a%2Bb"),
     ("/public/:@!$&'()*,=", None), ("/public/a/../b", "/public/b"), ("/public/./a", "/public/a"),
-    ("/public/a%2f".replace("%2f", "/%2e%2e/b"), "/public/b"), ("/public//a", None), ("/public/a;v=1", None),
+    ("/public/a/%2e%2e/b", "/public/b"), ("/public//a", None), ("/public/a;v=1", None),
     ("/public/a%3bv=1", "/public/a%3Bv=1"), ("/public/.", "/public/")])
 def test_P1_what_was_matched_is_what_is_forwarded(guarded, origin, target, forwarded):
     assert guarded.ask("GET", target).status == 200
