@@ -70,8 +70,7 @@ enum PathText {
         if isRefused(byte) {
             throw Misspelling(
                 "can never match: \(quoted(text))",
-                hint: "requests with an encoded slash, backslash, semicolon or control byte are "
-                    + "refused")
+                hint: "requests with an encoded slash, backslash or control byte are refused")
         }
         if text != normalised(text) {
             throw Misspelling(
@@ -106,6 +105,6 @@ enum PathText {
 
     /// What must not hide in an escape.
     private static func isRefused(_ byte: UInt8) -> Bool {
-        byte < 0x20 || byte == 0x7F || Array("/\\;".utf8).contains(byte)
+        byte < 0x20 || byte == 0x7F || Array("/\\".utf8).contains(byte)
     }
 }
