@@ -35,7 +35,7 @@ enum PathText {
                 hint: "\"/v1/*\" serves everything below /v1/")
         }
         try checkBytes(text)
-        if text.contains(/%25[0-9A-F]{2}|%C[01]%[89AB]|%E0%[89]|%F0%8/) {
+        if text.contains(/%25[0-9A-Fa-f]{2}|%C[01]%[89AB]|%E0%[89]|%F0%8/) {
             throw Misspelling(
                 "can never match: \(quoted(text))",
                 hint: "requests that are encoded twice, or spell ASCII too long, are refused")
