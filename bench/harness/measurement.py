@@ -1,5 +1,6 @@
 """One measured run: backend and proxy fresh, work checked, warmed up, timed."""
 
+import time
 from dataclasses import dataclass
 
 from . import idle, load
@@ -19,6 +20,8 @@ from .workloads import Workload
 
 # Foreign work of more than this share of a core spoils a run.
 FOREIGN_LIMIT = 0.08
+# How long connections have been idle when their memory is read.
+IDLE_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -140,6 +143,8 @@ def measure_idle(contestant: Contestant, wanted: int, setting: Setting) -> IdleR
         load.await_answer(PORT, "/small", "", 200)
         before = resident_bytes(proxy)
         with idle.connections(PORT, count) as sockets:
+            # Idle is what has been quiet for a while: a proxy may give back what it held for the request.
+            time.sleep(IDLE_SECONDS)
             resident = resident_bytes(proxy)
             alive = idle.still_open(sockets)
     return IdleRun(contestant.label, count, before / (1 << 20), resident / (1 << 20), alive)
