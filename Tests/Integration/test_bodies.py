@@ -194,6 +194,21 @@ def test_a_big_download_to_a_slow_client_is_held_back_at_the_origin(start, origi
     assert proxy.resident_bytes() - before < 20 * MIB
 
 
+def test_a_client_that_pipelines_without_reading_is_held_back(start, origin):
+    proxy = start(origin)
+    origin.on("/open/x", lambda exchange: exchange.respond(body=pattern(20_000)))
+    assert proxy.ask("GET", "/open/x").status == 200
+    before = proxy.resident_bytes()
+    with proxy.connect(receive_buffer=4096) as connection:
+        sender = send_aside(connection, request("GET", "/open/x") * 200_000)
+        assert held_back(sender.is_alive), "200,000 requests went into a proxy that nobody reads from"
+        assert proxy.resident_bytes() - before < 20 * MIB
+        assert len(origin.requests) < 10_000
+        # It goes on as soon as somebody reads.
+        for _ in range(50):
+            assert connection.read_response().status == 200
+
+
 def test_an_early_answer_reaches_the_client_while_it_uploads(proxy, origin):
     origin.on("/open/x", lambda exchange: (exchange.respond(413, "Connection: close", body=b"enough"),
                                            exchange.close()), early=True)

@@ -114,3 +114,20 @@ def test_C5_the_answer_does_not_tell_which_check_failed(proxy, origin, keys, min
     text = str(answers).lower()
     for word in ("signature", "audience", "issuer", "algorithm", "subject", "kid"):
         assert word not in text
+
+
+@pytest.mark.parametrize("content_type", ["application/grpc", "application/grpc+proto"])
+@pytest.mark.parametrize("token, code, status", [
+    (None, "token_missing", "16"), ("x.y.z", "token_invalid", "16")])
+def test_C4_a_grpc_caller_gets_a_trailers_only_answer(proxy, origin, content_type, token, code, status):
+    response = proxy.ask("POST", "/enforced/x", f"Content-Type: {content_type}", "TE: trailers", token=token, body=b"")
+    assert (response.status, response.body) == (200, b"")
+    assert response.get("content-type").startswith("application/grpc")
+    assert (response.get("grpc-status"), response.get("grpc-message")) == (status, code)
+    assert origin.requests == []
+
+
+def test_C4_a_grpc_caller_whose_app_may_not_call_gets_7(proxy, origin, mint):
+    token = mint(claims={"sub": tokens.ANDROID})
+    response = proxy.ask("POST", "/ios/x", "Content-Type: application/grpc", token=token, body=b"")
+    assert (response.status, response.get("grpc-status")) == (200, "7")

@@ -47,10 +47,74 @@ def test_O2_requests_and_connections_live_through_a_reload(start, origin):
         origin.wait(lambda: "/open/slow" in origin.targets(), "the slow request arrives")
         reload(proxy, proxy.config_path.read_text().replace('path = "/enforced/*"', 'path = "/renamed/*"'),
                lambda: proxy.ask("GET", "/renamed/x").status == 401)
-        # A connection from before is served by the new configuration.
-        assert idle.ask(request("GET", "/renamed/x")).status == 401
+        # A connection from before is served by the new configuration, as soon as its loop has it.
+        wait_until(lambda: idle.ask(request("GET", "/renamed/x")).status == 401, "the old connection changes over")
         gate.open()
         assert busy.read_response().body == b"survived"
+
+
+def test_O2_a_reload_opens_and_closes_listeners(start, origin):
+    proxy = start(origin)
+    text = proxy.config_path.read_text()
+    second = free_port()
+
+    def serves(port: int) -> bool:
+        try:
+            return client.ask(port, "GET", "/open/x").status == 200
+        except (OSError, client.Closed):
+            return False
+
+    added = text + f'\n[[listener]]\nlisten = "127.0.0.1:{second}"\n'
+    reload(proxy, added, lambda: serves(second))
+    assert serves(proxy.port)
+    reload(proxy, text, lambda: not serves(second))
+    assert serves(proxy.port)
+
+
+def test_O2_a_reload_whose_listener_is_taken_changes_nothing(start, origin):
+    proxy = start(origin)
+    text = proxy.config_path.read_text()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        number = taken.getsockname()[1]
+        changed = text.replace('path = "/enforced/*"', 'path = "/renamed/*"')
+        proxy.config_path.write_text(changed + f'\n[[listener]]\nlisten = "127.0.0.1:{number}"\n')
+        proxy.signal(signal.SIGHUP)
+        proxy.wait_for_record(lambda record: record["level"] == "error" and str(number) in json.dumps(record),
+                              "one that names the address")
+    assert proxy.ask("GET", "/renamed/x").status == 404
+    assert_rejected(proxy.ask("GET", "/enforced/x"), "token_missing")
+
+
+def test_O2_many_reloads_under_traffic_lose_no_request(start, origin, mint):
+    proxy = start(origin)
+    text = proxy.config_path.read_text()
+    token, failures, count = mint(), [], []
+    done = threading.Event()
+
+    def traffic():
+        while not done.is_set():
+            with proxy.connect() as connection:
+                for _ in range(20):
+                    response = connection.ask(request("GET", "/enforced/x", token=token))
+                    count.append(1)
+                    if response.status != 200:
+                        failures.append(response.head)
+
+    threads = [threading.Thread(target=traffic) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for number in range(10):
+        # Another order of the projects each time: keys must follow the configuration.
+        first, second = text.index("[project.production]"), text.index("[project.other]")
+        end = text.index("[upstream.api]")
+        swapped = text[:first] + text[second:end] + text[first:second] + text[end:]
+        proxy.config_path.write_text(swapped if number % 2 else text)
+        proxy.signal(signal.SIGHUP)
+        proxy.expect_metric(number + 1, "portcullis_config_reloads_total", result="success")
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert failures == [] and len(count) > 50
 
 
 def test_O2_counters_and_keys_live_through_a_reload(start, origin, key_server, mint):
@@ -327,6 +391,20 @@ def test_hostile_targets_make_no_broken_log_line(start, origin, path):
     proxy.ask("GET", path, 'User-Agent: a"b\\c\td\xff')
     wait_until(lambda: proxy.access(), "a line")
     assert all(line.startswith("{") and json.loads(line) for line in proxy.lines if "open" in line)
+
+
+def health(*arguments) -> subprocess.CompletedProcess:
+    return subprocess.run([BINARY, "health", *map(str, arguments)], capture_output=True, text=True, timeout=10)
+
+
+def test_O9_the_health_command_needs_no_shell_and_no_configuration(start, origin):
+    proxy = start(origin, jwks=f"http://127.0.0.1:{free_port()}/jwks", ready="/healthz")
+    # Liveness: that keys are out of reach is no reason to restart it (pitfall O6).
+    assert health("--admin", f"127.0.0.1:{proxy.admin_port}").returncode == 0
+    done = health("--admin", f"127.0.0.1:{free_port()}")
+    assert done.returncode == 1 and done.stderr.strip()
+    assert health("--admin", "nonsense").returncode == 2
+    assert health("--no-such-option").returncode == 2
 
 
 # What can be wrong at start
