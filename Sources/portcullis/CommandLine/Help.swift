@@ -16,6 +16,7 @@ enum Help {
         case .check: check
         case .explain: explain
         case .demo: demo
+        case .health: health
         }
     }
 
@@ -28,6 +29,7 @@ enum Help {
           check -c FILE                   validate the configuration and print the route table
           explain -c FILE METHOD URL      say what would happen to a request, and why
           demo                            a backend, a token issuer and the proxy on loopback
+          health                          ask a running proxy whether it lives
 
         Every command has --help and --version.
         Exit codes: 0 done, 1 the configuration or the request is wrong, 2 usage, 70 internal.
@@ -72,6 +74,17 @@ enum Help {
 
         Exit codes: 0 the request would be forwarded, 1 it would be refused or the configuration is
         wrong, 2 usage, 70 internal.
+        """
+
+    private static let health = """
+        usage: portcullis health [--admin ADDRESS]
+
+        Asks the admin listener of a running proxy for /healthz: a container's health check that
+        needs no shell.
+
+          --admin ADDRESS      host:port or unix:/path (default 127.0.0.1:9090)
+
+        Exit codes: 0 the proxy lives, 1 nobody healthy answers, 2 usage, 70 internal.
         """
 
     private static let demo = """

@@ -6,12 +6,13 @@ enum Invocation: Equatable {
     case check(configuration: String)
     case explain(ExplainRequest)
     case demo
+    case health(ListenAddress)
     case help(Topic)
     case version
 
     /// What help is about.
     enum Topic: String, CaseIterable {
-        case run, check, explain, demo
+        case run, check, explain, demo, health
         case everything = ""
     }
 
@@ -26,6 +27,7 @@ enum Invocation: Equatable {
         case "check": self = try Self.withConfiguration(rest, .check) { .check(configuration: $0) }
         case "explain": self = try Self.explain(rest)
         case "demo": self = try Self.demo(rest)
+        case "health": self = try Self.health(rest)
         case "help": self = try Self.help(rest)
         case "-h", "--help": self = .help(.everything)
         case "--version", "version": self = .version
@@ -49,6 +51,7 @@ enum Invocation: Equatable {
         case .check(let configuration): return CheckCommand(configuration, console).perform()
         case .explain(let request): return ExplainCommand(request, console).perform()
         case .demo: return DemoCommand(console).perform()
+        case .health(let address): return HealthCommand(address, console).perform()
         case .help(let topic): console.print(Help.text(topic))
         case .version: console.print("portcullis \(Help.version)")
         }
@@ -85,6 +88,17 @@ enum Invocation: Equatable {
         if let general = general(options, .demo) { return general }
         try options.noOperands()
         return .demo
+    }
+
+    private static func health(_ arguments: [String]) throws(UsageError) -> Invocation {
+        let options = try ParsedOptions(arguments, known: [.admin, .help, .version])
+        if let general = general(options, .health) { return general }
+        try options.noOperands()
+        let text = try options.one(.admin) ?? "127.0.0.1:9090"
+        guard let address = ListenAddress(text) else {
+            throw UsageError("\"\(text)\" is no address; write host:port or unix:/path")
+        }
+        return .health(address)
     }
 
     private static func help(_ arguments: [String]) throws(UsageError) -> Invocation {

@@ -11,6 +11,7 @@ struct Option {
     var name: String { names.last ?? "" }
 
     static let config = Option(names: ["-c", "--config"])
+    static let admin = Option(names: ["--admin"])
     static let help = Option(names: ["-h", "--help"], takesValue: false)
     static let version = Option(names: ["--version"], takesValue: false)
 }

@@ -46,7 +46,7 @@ enum ServiceProcess {
     ) -> ExitCode {
         let result = ResultBox()
         // Detached: a task of the main actor would wait for this thread, which runs the loop.
-        Task.detached {
+        Task.detached(executorPreference: loop) {
             let code = await service.run(whenServing: whenServing)
             result.code.withLock { $0 = code }
             loop.stop()

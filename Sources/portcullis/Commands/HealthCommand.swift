@@ -1,0 +1,88 @@
+internal import Configuration
+internal import Reactor
+internal import Synchronization
+
+/// `portcullis health`: asks a running proxy whether it lives, for container health checks that have no shell.
+struct HealthCommand {
+    private static let patience = Duration.seconds(3)
+
+    private let address: ListenAddress
+    private let console: Console
+
+    init(_ address: ListenAddress, _ console: Console) {
+        self.address = address
+        self.console = console
+    }
+
+    func perform() -> ExitCode {
+        guard let target = socketAddress else {
+            console.complain("portcullis: \(address) is no address that can be asked")
+            return .usage
+        }
+        guard let loop = try? EventLoop() else { return .failure }
+        let outcome = Outcome()
+        let probe = HealthProbe(loop: loop)
+        Task.detached(executorPreference: loop) {
+            let answer = await probe.isAlive(target, patience: Self.patience)
+            outcome.isAlive.withLock { $0 = answer }
+            loop.stop()
+        }
+        loop.run()
+        if outcome.isAlive.withLock({ $0 }) { return .done }
+        console.complain("portcullis: no healthy proxy answers at \(address)")
+        return .wrong
+    }
+
+    private var socketAddress: SocketAddress? {
+        switch address {
+        case .tcp(let host, let port): SocketAddress(literal: host, port: port)
+        case .unix(let path): SocketAddress(unixPath: path)
+        }
+    }
+
+    private final class Outcome: Sendable {
+        let isAlive = Mutex(false)
+    }
+}
+
+/// One question to the admin listener, on a loop of its own.
+private actor HealthProbe {
+    private nonisolated let loop: EventLoop
+    nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+    init(loop: EventLoop) {
+        self.loop = loop
+    }
+
+    func isAlive(_ address: SocketAddress, patience: Duration) async -> Bool {
+        let deadline = loop.now.advanced(by: patience)
+        let waiter = Waiter(loop: loop)
+        defer { waiter.invalidate() }
+        guard let socket = try? Socket.connect(to: address, loop: loop) else { return false }
+        defer { socket.close() }
+        socket.waiter = waiter
+        while true {
+            switch socket.connectResult() {
+            case .success: return await ask(socket, waiter, deadline)
+            case .failure: return false
+            case nil: if await waiter.wait(until: deadline) == .timedOut { return false }
+            }
+        }
+    }
+
+    private func ask(_ socket: Socket, _ waiter: Waiter, _ deadline: MonotonicInstant) async -> Bool {
+        let buffer = ByteBuffer(capacity: 1024)
+        buffer.append("GET /healthz HTTP/1.1\r\nHost: health\r\nConnection: close\r\n\r\n")
+        // The question fits any socket buffer.
+        _ = try? buffer.withUnsafeBytes { bytes throws(Errno) in try socket.write(bytes) }
+        buffer.removeAll()
+        while buffer.count < 12 {
+            switch try? socket.read(into: buffer) {
+            case .bytes: continue
+            case .wouldBlock: if await waiter.wait(until: deadline) == .timedOut { return false }
+            case .endOfStream, nil: return false
+            }
+        }
+        return buffer.withUnsafeBytes { $0.starts(with: "HTTP/1.1 200".utf8) }
+    }
+}
