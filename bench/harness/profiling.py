@@ -61,7 +61,7 @@ def _functions(
         used = cpu_time(stage.proxy) - before
         _interrupt(recorder)
     report = ["perf", "report", "-i", str(data), "--stdio", "--no-children", "-g", "none"]
-    report += ["--percent-limit", "0.05", "-F", "overhead,dso,symbol"]
+    report += ["--percent-limit", "0.01", "-F", "overhead,dso,symbol"]
     told = subprocess.run(report, capture_output=True, text=True).stdout
     (folder / "functions.txt").write_text(_demangled(told))
     microseconds = used.total / seen.requests * 1e6
@@ -75,11 +75,20 @@ def _functions(
         "|--:|--:|---|---|",
     ]
     rows = re.findall(r"^\s+([\d.]+)%\s+(\S+)\s+\[([.k])\]\s+(.+?)\s*$", _demangled(told), re.M)
-    kernel = sum(float(share) for share, _, kind, _ in rows if kind == "k")
-    lines.append(f"| {kernel * microseconds * 10:.0f} | {kernel:.1f} % | kernel | (all of it) |")
-    for share, where, kind, symbol in [row for row in rows if row[2] == "."][:top]:
-        nanoseconds = float(share) * microseconds * 10
-        lines.append(f"| {nanoseconds:.0f} | {share} % | {where} | `{symbol[:140]}` |")
+    objects: Counter[str] = Counter()
+    functions: Counter[tuple[str, str]] = Counter()
+    for share, where, kind, symbol in rows:
+        objects["kernel" if kind == "k" else where] += float(share)
+        # Addresses instead of names: the library is stripped.
+        if kind == "." and not symbol.startswith("0x"):
+            functions[(where, symbol[:140])] += float(share)
+
+    def row(share: float, where: str, name: str) -> str:
+        return f"| {share * microseconds * 10:.0f} | {share:.1f} % | {where} | {name} |"
+
+    lines += [row(share, where, "(all of it)") for where, share in objects.most_common()]
+    for (where, symbol), share in functions.most_common(top):
+        lines.append(row(share, where, f"`{symbol}`"))
     return "\n".join(lines) + "\n"
 
 
