@@ -26,7 +26,7 @@ test: setup ## build and run every test
 bench: setup-bench build ## measure against nginx, HAProxy and Envoy
 	bench/run.sh
 
-lint: ## check formatting
+lint: setup ## check formatting
 	@scripts/lint.sh
 
 format: ## format the Swift sources

@@ -16,7 +16,7 @@ fi
 
 swift format lint --strict --parallel --recursive "${folders[@]}"
 while IFS= read -r script; do bash -n "$script"; done < <(git ls-files '*.sh' .ci/run)
-python3 - <<'PY'
+.venv/bin/python - <<'PY'
 import ast, pathlib, subprocess
 for path in subprocess.check_output(["git", "ls-files", "*.py"], text=True).split():
     ast.parse(pathlib.Path(path).read_text(), path)
