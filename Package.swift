@@ -9,8 +9,8 @@ let settings: [SwiftSetting] = [
     .enableUpcomingFeature("InternalImportsByDefault"),
     .enableExperimentalFeature("Lifetimes"),
     .treatAllWarnings(as: .error),
-    // A fifth of the instructions of a request went into run-time exclusivity checks. Debug builds, and with them
-    // all tests, keep them (docs/decisions/0002-exclusivity.md).
+    // A fifth of the instructions of a request went into run-time exclusivity checks. Debug builds,
+    // and with them all tests, keep them (docs/decisions/0002-exclusivity.md).
     .unsafeFlags(["-enforce-exclusivity=unchecked"], .when(configuration: .release)),
 ]
 

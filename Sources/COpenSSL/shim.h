@@ -29,8 +29,8 @@ static const unsigned long COpenSSL_ERR_SYSTEM_FLAG = ERR_SYSTEM_FLAG;
 static inline int COpenSSL_EVP_PKEY_PUBLIC_KEY(void) {
     return EVP_PKEY_PUBLIC_KEY;
 }
-// The builder keeps the pointer to the name, so the name must be a literal of C: the bytes of a Swift
-// string are gone when the call returns.
+// The builder keeps the pointer to the name, so the name must be a literal of C: the bytes of a
+// Swift string are gone when the call returns.
 static inline int COpenSSL_OSSL_PARAM_BLD_push_RSA_N(OSSL_PARAM_BLD *builder, const BIGNUM *n) {
     return OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_N, n);
 }

@@ -1,6 +1,7 @@
 /// A run of bytes inside the bytes of a message head: where it starts and how long it is.
 ///
-/// The data path passes ranges instead of copies. A range means nothing without the bytes it was made for.
+/// The data path passes ranges instead of copies. A range means nothing without the bytes it was
+/// made for.
 public struct ByteRange: Sendable, Equatable {
     public var start: Int32
     public var count: Int32

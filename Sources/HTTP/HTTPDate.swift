@@ -1,4 +1,5 @@
-/// A time as HTTP writes it (IMF-fixdate, RFC 9110, section 5.6.7): "Sun, 06 Nov 1994 08:49:37 GMT".
+/// A time as HTTP writes it (IMF-fixdate, RFC 9110, section 5.6.7): "Sun, 06 Nov 1994 08:49:37
+/// GMT".
 ///
 /// It makes a string: keep that for a second where answers are many.
 public struct HTTPDate: Sendable, CustomStringConvertible {
@@ -10,7 +11,8 @@ public struct HTTPDate: Sendable, CustomStringConvertible {
     /// Seconds since 1970-01-01T00:00:00Z, in the years 1970 to 9999.
     public let seconds: Int64
 
-    /// Makes the date; what lies outside the years that four digits can tell becomes the nearest one.
+    /// Makes the date; what lies outside the years that four digits can tell becomes the nearest
+    /// one.
     public init(seconds: Int64) {
         self.seconds = min(max(seconds, 0), 253_402_300_799)
     }

@@ -1,8 +1,9 @@
-/// Why a message was refused before any policy saw it. `kind` is a static word for metrics and logs; the status is
-/// what the client gets.
+/// Why a message was refused before any policy saw it. `kind` is a static word for metrics and
+/// logs; the status is what the client gets.
 public struct MalformedMessage: Error, Sendable, Equatable {
     public enum Kind: String, Sendable, CaseIterable {
-        // Parser's own words, one per way in which a head or a body can be wrong; see the HTTP module's tests.
+        // Parser's own words, one per way in which a head or a body can be wrong; see the HTTP
+        // module's tests.
         case startLine = "start_line"
         case version = "version"
         case method = "method"

@@ -99,8 +99,8 @@ public final class ByteBuffer {
         storage = .allocate(byteCount: max(capacity, 64), alignment: 16)
     }
 
-    /// Makes room for at least `count` more bytes, by moving what is here to the start of the memory or by
-    /// growing it.
+    /// Makes room for at least `count` more bytes, by moving what is here to the start of the
+    /// memory or by growing it.
     @inline(__always)
     public func reserve(_ count: Int) {
         if storage.count - back < count { makeRoom(count) }
@@ -120,7 +120,8 @@ public final class ByteBuffer {
         storage = larger
     }
 
-    /// Lets `body` fill the free space behind the last byte and appends as many bytes as it says it wrote.
+    /// Lets `body` fill the free space behind the last byte and appends as many bytes as it says it
+    /// wrote.
     ///
     /// - Parameter body: Gets the free space; returns how many bytes of it are valid now.
     @inline(__always)
@@ -214,7 +215,8 @@ public final class ByteBuffer {
         let waiting = count
         let base = target.baseAddress.unsafelyUnwrapped
         let source = storage.baseAddress.unsafelyUnwrapped
-        // Safe: both runs fit (the caller compared), and memmove allows the overlap when target is storage.
+        // Safe: both runs fit (the caller compared), and memmove allows the overlap when target is
+        // storage.
         memmove(base, source + pinStart, pinnedCount)
         memmove(base + pinnedCount, source + front, waiting)
         pinStart = 0

@@ -4,11 +4,11 @@ internal import Synchronization
 
 /// One thread, one epoll instance, and the tasks that run there.
 ///
-/// The loop is a serial executor (an actor's) and a task executor, so tasks of a `LoopActor` and everything that
-/// they call stay on its thread. Other threads may only `enqueue` and `stop`.
+/// The loop is a serial executor (an actor's) and a task executor, so tasks of a `LoopActor` and
+/// everything that they call stay on its thread. Other threads may only `enqueue` and `stop`.
 ///
-/// Safe to be Sendable: the inbox is behind a lock, the flags are atomic, and everything else is touched by the
-/// loop's own thread alone (`checkIsolated` traps otherwise).
+/// Safe to be Sendable: the inbox is behind a lock, the flags are atomic, and everything else is
+/// touched by the loop's own thread alone (`checkIsolated` traps otherwise).
 public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
     private static let eventCapacity = 256
 
@@ -111,7 +111,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     private func wakeUp() {
         if isWakePending.exchange(true, ordering: .acquiringAndReleasing) { return }
         var one: UInt64 = 1
-        // The counter cannot overflow with one write per wake-up; a failed write means that one is pending.
+        // The counter cannot overflow with one write per wake-up; a failed write means that one is
+        // pending.
         _ = withUnsafeBytes(of: &one) { try? Syscalls.write(wakeDescriptor, $0) }
     }
 

@@ -1,8 +1,8 @@
 internal import CPlatform
 internal import Glibc
 
-/// A listening descriptor that outlives any loop: made once, shared or handed over, closed when the last owner
-/// lets go.
+/// A listening descriptor that outlives any loop: made once, shared or handed over, closed when the
+/// last owner lets go.
 public final class ListeningDescriptor: Sendable {
     let descriptor: Int32
     /// The address that it is bound to, with the real port when 0 was asked for.
@@ -11,8 +11,8 @@ public final class ListeningDescriptor: Sendable {
 
     /// Binds and listens.
     ///
-    /// - Parameter isShared: `SO_REUSEPORT`: every loop has a descriptor of its own on the same port, and the kernel
-    ///   spreads connections.
+    /// - Parameter isShared: `SO_REUSEPORT`: every loop has a descriptor of its own on the same
+    ///   port, and the kernel spreads connections.
     public init(_ address: SocketAddress, unixPath: String? = nil, isShared: Bool) throws(Errno) {
         let descriptor = try Syscalls.socket(family: address.family)
         do throws(Errno) {
@@ -52,8 +52,9 @@ public final class ListeningSocket {
         self.listening = listening
         registration = Registration(descriptor: listening.descriptor, loop: loop)
         registration.waiter = waiter
-        // Exclusive, so that one connection on a shared descriptor does not wake every loop. Edge-triggered, so
-        // that a backlog which cannot be accepted (no descriptors left) does not keep the loop spinning.
+        // Exclusive, so that one connection on a shared descriptor does not wake every loop.
+        // Edge-triggered, so that a backlog which cannot be accepted (no descriptors left) does not
+        // keep the loop spinning.
         try loop.register(
             registration, events: CPlatform_EPOLLIN | CPlatform_EPOLLEXCLUSIVE | CPlatform_EPOLLET)
     }
@@ -62,7 +63,8 @@ public final class ListeningSocket {
         close()
     }
 
-    /// Accepts one connection; nil when none waits. Call it until nil before sleeping on the waiter.
+    /// Accepts one connection; nil when none waits. Call it until nil before sleeping on the
+    /// waiter.
     ///
     /// - Throws: the kernel's error. `tooManyOpenFiles` and its like mean: wait, then try again.
     public func accept() throws(Errno) -> (socket: Socket, peer: SocketAddress)? {

@@ -11,8 +11,8 @@ public struct ResolutionError: Error, Sendable, CustomStringConvertible {
 
 /// Looks host names up with the system's resolver (getaddrinfo(3)).
 public enum NameResolver {
-    /// The addresses of a host, in the system's order of preference. Blocks: never call it on a loop that serves
-    /// requests. A literal answers at once.
+    /// The addresses of a host, in the system's order of preference. Blocks: never call it on a
+    /// loop that serves requests. A literal answers at once.
     public static func resolveBlocking(_ host: String, port: UInt16) throws(ResolutionError)
         -> [SocketAddress]
     {

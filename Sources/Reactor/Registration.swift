@@ -1,7 +1,7 @@
 internal import CPlatform
 
-/// A descriptor that a loop watches, and what is known about it. Edge-triggered: a flag stays set until a call
-/// would have blocked.
+/// A descriptor that a loop watches, and what is known about it. Edge-triggered: a flag stays set
+/// until a call would have blocked.
 class Registration {
     let descriptor: Int32
     let loop: EventLoop

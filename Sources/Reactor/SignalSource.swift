@@ -1,8 +1,8 @@
 internal import CPlatform
 internal import Glibc
 
-/// Signals of the process as something to wait for (signalfd(2)). Make it before any other thread starts: threads
-/// inherit the mask that keeps the signals from killing the process.
+/// Signals of the process as something to wait for (signalfd(2)). Make it before any other thread
+/// starts: threads inherit the mask that keeps the signals from killing the process.
 public final class SignalSource: @unchecked Sendable {
     // Safe to send: immutable but for the registration, which only the loop of `attach` touches.
     private let descriptor: Int32

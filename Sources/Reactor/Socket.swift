@@ -10,8 +10,8 @@ public enum TransferResult: Sendable, Equatable {
 
 /// A connected, non-blocking stream socket on one event loop.
 ///
-/// Calls try the kernel first and never suspend; a task that got `wouldBlock` sleeps on the socket's `waiter` and
-/// tries again.
+/// Calls try the kernel first and never suspend; a task that got `wouldBlock` sleeps on the
+/// socket's `waiter` and tries again.
 public final class Socket {
     private let registration: Registration
     private var isOpen = true
@@ -100,8 +100,8 @@ public final class Socket {
             return .wouldBlock
         }
         if count == 0 { return .endOfStream }
-        // A short read emptied the socket (epoll(7)): the next bytes raise a new edge. An end that is already known
-        // raises none.
+        // A short read emptied the socket (epoll(7)): the next bytes raise a new edge. An end that
+        // is already known raises none.
         if count < room && !registration.isPeerClosed { registration.isReadable = false }
         return .bytes(count)
     }
@@ -135,7 +135,8 @@ public final class Socket {
         return .bytes(count)
     }
 
-    /// Whether an idle connection still stands: no end, no error, and no byte that nobody asked for. Asks the kernel.
+    /// Whether an idle connection still stands: no end, no error, and no byte that nobody asked
+    /// for. Asks the kernel.
     public func isQuiet() -> Bool {
         var byte: UInt8 = 0
         return withUnsafeMutableBytes(of: &byte) { room in
@@ -153,7 +154,8 @@ public final class Socket {
         if isOpen { Syscalls.shutdownWrite(registration.descriptor) }
     }
 
-    /// Makes close(2) send a reset, so that the peer cannot take a cut-off answer for a complete one.
+    /// Makes close(2) send a reset, so that the peer cannot take a cut-off answer for a complete
+    /// one.
     public func resetOnClose() {
         if isOpen { Syscalls.setLinger(registration.descriptor) }
     }

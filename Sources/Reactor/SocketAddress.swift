@@ -65,8 +65,8 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
             }
     }
 
-    /// The address bytes in network order: 4 for IPv4 (also when mapped into IPv6), 16 for IPv6, none for a local
-    /// one.
+    /// The address bytes in network order: 4 for IPv4 (also when mapped into IPv6), 16 for IPv6,
+    /// none for a local one.
     public var ipBytes: [UInt8] {
         withUnsafeBytes(of: storage) { bytes in
             if family == AF_INET { return Array(bytes[4..<8]) }
@@ -94,7 +94,8 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
         return host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)"
     }
 
-    /// Whether this is the path of a local socket that a dead process left behind: it is there, and refuses.
+    /// Whether this is the path of a local socket that a dead process left behind: it is there, and
+    /// refuses.
     public var isAbandonedSocket: Bool {
         guard isLocal, let descriptor = try? Syscalls.socket(family: family) else { return false }
         defer { Syscalls.close(descriptor) }

@@ -1,8 +1,8 @@
 internal import CPlatform
 internal import Glibc
 
-/// Every call into the kernel that the program makes; nothing else calls it. Each wrapper names its C function,
-/// retries when a signal interrupts it, and turns errno into a typed error.
+/// Every call into the kernel that the program makes; nothing else calls it. Each wrapper names its
+/// C function, retries when a signal interrupts it, and turns errno into a typed error.
 public enum Syscalls {
     /// Runs a call that reports failure as -1; EINTR is retried.
     @inline(__always)
@@ -204,8 +204,9 @@ public enum Syscalls {
         try checked { CPlatform_eventfd() }
     }
 
-    /// poll(2) of one descriptor, for threads that have no event loop: whether it is ready for `events`, or
-    /// broken, within `milliseconds` (-1: wait for ever). A signal may end the wait early.
+    /// poll(2) of one descriptor, for threads that have no event loop: whether it is ready for
+    /// `events`, or broken, within `milliseconds` (-1: wait for ever). A signal may end the wait
+    /// early.
     static func poll(_ descriptor: Int32, events: Int16, milliseconds: Int32) -> Bool {
         var entry = pollfd(fd: descriptor, events: events, revents: 0)
         return Glibc.poll(&entry, 1, milliseconds) > 0
@@ -251,18 +252,20 @@ public enum Syscalls {
         UInt64(clamping: sysconf(Int32(_SC_PAGESIZE)))
     }
 
-    /// Ignores SIGPIPE: a peer that is gone is an error code, not the end of the process. signal(7).
+    /// Ignores SIGPIPE: a peer that is gone is an error code, not the end of the process.
+    /// signal(7).
     public static func ignoreBrokenPipes() {
         CPlatform_ignore_sigpipe()
     }
 
-    /// Blocks the signals for every thread that starts later and gives a descriptor to read them from.
-    /// pthread_sigmask(3), signalfd(2).
+    /// Blocks the signals for every thread that starts later and gives a descriptor to read them
+    /// from. pthread_sigmask(3), signalfd(2).
     public static func makeSignalDescriptor(_ signals: [Int32]) throws(Errno) -> Int32 {
         try checked { CPlatform_signalfd(signals, signals.count) }
     }
 
-    /// getrlimit(2), setrlimit(2): raises the soft limit of descriptors to the hard one and returns it.
+    /// getrlimit(2), setrlimit(2): raises the soft limit of descriptors to the hard one and returns
+    /// it.
     public static func raiseDescriptorLimit() -> UInt64 {
         CPlatform_raise_descriptor_limit()
     }

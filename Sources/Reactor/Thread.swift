@@ -23,7 +23,8 @@ public enum Thread {
         pthread_attr_init(&attributes)
         pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
         defer { pthread_attr_destroy(&attributes) }
-        // Safe: the retained body is released exactly once, by the new thread, or below when there is none.
+        // Safe: the retained body is released exactly once, by the new thread, or below when there
+        // is none.
         let retained = Unmanaged.passRetained(Body(name, body))
         var thread = pthread_t()
         let status = pthread_create(

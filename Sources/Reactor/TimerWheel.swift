@@ -1,7 +1,9 @@
-/// Deadlines of one loop's waiters, in slots of 64 ms: a time-out may fire up to one slot late, never early.
+/// Deadlines of one loop's waiters, in slots of 64 ms: a time-out may fire up to one slot late,
+/// never early.
 ///
-/// Deadlines move with every request, nearly always to a later time, and nearly never fire. So an entry stays
-/// filed where it is until that slot comes up, and only then moves to where its deadline is now.
+/// Deadlines move with every request, nearly always to a later time, and nearly never fire. So an
+/// entry stays filed where it is until that slot comes up, and only then moves to where its
+/// deadline is now.
 struct TimerWheel {
     static let slotNanoseconds: Int64 = 64_000_000
     private static let slotCount = 512

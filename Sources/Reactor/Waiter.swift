@@ -5,9 +5,9 @@ public enum WakeReason: Sendable {
 
 /// The one place where a task of an event loop sleeps.
 ///
-/// Sockets, timers and other tasks of the same loop wake it. A wake-up that comes while nobody sleeps is kept, so
-/// the pattern "try everything, then wait" never loses one. A task that watches several sockets gives them the
-/// same waiter.
+/// Sockets, timers and other tasks of the same loop wake it. A wake-up that comes while nobody
+/// sleeps is kept, so the pattern "try everything, then wait" never loses one. A task that watches
+/// several sockets gives them the same waiter.
 ///
 /// A waiter belongs to one event loop and is not thread-safe.
 public final class Waiter {
@@ -16,7 +16,8 @@ public final class Waiter {
     private var isSignalled = false
     private var isTimedOut = false
 
-    // The timer wheel's links. It re-files an entry lazily: `deadline` may be later than the slot that holds it.
+    // The timer wheel's links. It re-files an entry lazily: `deadline` may be later than the slot
+    // that holds it.
     var deadline = MonotonicInstant.never
     var slot = -1
     var next: Waiter?

@@ -43,7 +43,9 @@ private actor Resident {
                     case .wouldBlock: _ = await reader.wait()
                     case .bytes: buffer.reserve(64)
                     case .endOfStream:
-                        _ = try buffer.withUnsafeBytes { bytes throws(Errno) in try socket.write(bytes) }
+                        _ = try buffer.withUnsafeBytes { bytes throws(Errno) in
+                            try socket.write(bytes)
+                        }
                         return peer.host
                     }
                 }
@@ -90,7 +92,9 @@ struct EventLoopTests {
         #expect(await resident.keepsAnEarlyWakeUp() == .ready)
     }
 
-    @Test("two loops exchange bytes over a socket, whatever the family", arguments: ["127.0.0.1", "::1"])
+    @Test(
+        "two loops exchange bytes over a socket, whatever the family",
+        arguments: ["127.0.0.1", "::1"])
     func echo(host: String) async throws {
         let address = try #require(SocketAddress(literal: host, port: 0))
         let listening = try ListeningDescriptor(address, isShared: false)

@@ -1,7 +1,7 @@
 /// What the claims must say, once the signature holds (appcheck.md 1.5). Times are Unix seconds.
 ///
-/// `expiry` comes last: a token that is refused for it was right in everything else, so the client may
-/// be told that a new one will do.
+/// `expiry` comes last: a token that is refused for it was right in everything else, so the client
+/// may be told that a new one will do.
 enum ClaimCheck: String {
     case audience
     case subject
@@ -26,7 +26,8 @@ enum ClaimCheck: String {
         }
     }
 
-    /// `aud` is an array of strings in which every configured name of the project is (pitfalls T5, T6).
+    /// `aud` is an array of strings in which every configured name of the project is (pitfalls T5,
+    /// T6).
     private static func isAudience(_ claims: JSONDocument, of project: ProjectRules) -> Bool {
         guard let list = claims.member("aud") else { return false }
         for element in claims.elements(of: list) where claims.kind(of: element) != .string {

@@ -52,8 +52,8 @@ struct DecodedToken {
         return document
     }
 
-    /// Where the two dots are. An empty signature is let through: it belongs to `alg: none`, which has a
-    /// more telling reason than its form.
+    /// Where the two dots are. An empty signature is let through: it belongs to `alg: none`, which
+    /// has a more telling reason than its form.
     private struct Segments {
         let firstDot: Int
         let secondDot: Int

@@ -18,7 +18,8 @@ enum HeaderCheck: String {
         case .type:
             header.string("typ", equals: "JWT") ? nil : .malformed
         case .critical:
-            // It names extensions that must be understood (RFC 7515, section 4.1.11), and we know none.
+            // It names extensions that must be understood (RFC 7515, section 4.1.11), and we know
+            // none.
             header.member("crit") == nil ? nil : .malformed
         case .keyID:
             // Never "try every key": a token that names none is none of Google's (pitfall T3).

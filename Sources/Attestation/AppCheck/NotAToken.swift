@@ -29,7 +29,8 @@ enum NotAToken {
     /// Standard base64 of a JSON object with a member `error`: the web SDK leaves other words than
     /// `UNKNOWN_ERROR` open.
     private static func isErrorObject(_ value: Span<UInt8>) -> Bool {
-        // A short object only: one with an error word needs no more, and a stranger gets no more work.
+        // A short object only: one with an error word needs no more, and a stranger gets no more
+        // work.
         guard 16...1024 ~= value.count, !value.contains(UInt8(ascii: ".")),
             let text = Base64.standard.decode(value),
             let object = try? JSONDocument(text)

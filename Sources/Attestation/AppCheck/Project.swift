@@ -6,7 +6,8 @@ public struct Project: Sendable, Equatable {
     public var number: String
     /// Project id; with it the audience must name both (appcheck.md 1.5).
     public var id: String?
-    /// The exact value of claim `iss`: `https://firebaseappcheck.googleapis.com/<number>`, or a development issuer.
+    /// The exact value of claim `iss`: `https://firebaseappcheck.googleapis.com/<number>`, or a
+    /// development issuer.
     public var issuer: String
     /// Aliases in the order of the configuration file, with their app ids.
     public var apps: [(alias: String, id: String)]

@@ -1,4 +1,5 @@
-/// Why a token is not valid: the reasons of the verdict `invalid`. The raw value is the word in logs and metrics.
+/// Why a token is not valid: the reasons of the verdict `invalid`. The raw value is the word in
+/// logs and metrics.
 public enum InvalidReason: String, Sendable, CaseIterable {
     case malformed
     case duplicate
@@ -18,11 +19,12 @@ public enum InvalidReason: String, Sendable, CaseIterable {
 public enum TokenVerdict: Sendable {
     /// Signature and claims hold.
     case verified(VerifiedToken)
-    /// The SDK's placeholder: App Check is in the app, but attestation failed there (appcheck.md 3.7).
+    /// The SDK's placeholder: App Check is in the app, but attestation failed there (appcheck.md
+    /// 3.7).
     case attestationFailed
     case invalid(InvalidReason)
-    /// A bare debug secret (UUID) was sent in place of a token: `malformed`, and worth an explaining log line that
-    /// does not contain it.
+    /// A bare debug secret (UUID) was sent in place of a token: `malformed`, and worth an
+    /// explaining log line that does not contain it.
     case debugSecret
     /// The key set of the token's project was never loaded, or is too old to be used.
     case keysUnavailable(project: Int)

@@ -1,7 +1,8 @@
 extension TokenVerifier {
     /// Judges one token, and remembers it while it is verified.
     ///
-    /// - Parameter cache: The event loop's own; emptied whenever another verifier takes this one's place.
+    /// - Parameter cache: The event loop's own; emptied whenever another verifier takes this one's
+    ///   place.
     public func verify(
         _ token: Span<UInt8>, now: Int64, cache: TokenCache, keys: (Int) -> KeySet?
     ) -> TokenVerdict {

@@ -1,8 +1,8 @@
 extension TokenVerifier {
     /// Every step of ``verify(_:now:keys:)`` with its outcome.
     ///
-    /// Other than `verify` it goes on after a failure as far as it can: whoever looks for a mistake wants
-    /// to see all of them. All steps hold exactly when the verdict is `verified`.
+    /// Other than `verify` it goes on after a failure as far as it can: whoever looks for a mistake
+    /// wants to see all of them. All steps hold exactly when the verdict is `verified`.
     public func explain(
         _ token: Span<UInt8>, now: Int64, keys: (Int) -> KeySet?
     ) -> [VerificationStep] {

@@ -1,13 +1,14 @@
-/// Judges App Check tokens: bytes and the time in, verdict out (appcheck.md 1.5). Immutable; made once
-/// for each configuration.
+/// Judges App Check tokens: bytes and the time in, verdict out (appcheck.md 1.5). Immutable; made
+/// once for each configuration.
 ///
-/// The order is part of the rule. What is cheap comes first; the issuer chooses the project before a key
-/// is looked at; no claim but the issuer counts, or is told about, before the signature holds.
+/// The order is part of the rule. What is cheap comes first; the issuer chooses the project before
+/// a key is looked at; no claim but the issuer counts, or is told about, before the signature
+/// holds.
 public struct TokenVerifier: Sendable {
     let rules: [ProjectRules]
 
-    /// - Parameter projects: Whose tokens are served. Each issuer belongs to one project; if two have the
-    ///   same, the first one gets its tokens.
+    /// - Parameter projects: Whose tokens are served. Each issuer belongs to one project; if two
+    ///   have the same, the first one gets its tokens.
     public init(projects: [Project]) {
         rules = projects.map(ProjectRules.init)
     }
@@ -17,7 +18,8 @@ public struct TokenVerifier: Sendable {
     /// - Parameters:
     ///   - token: The field value without white space around it.
     ///   - now: Unix seconds.
-    ///   - keys: The current key set of a project, or nil when none was ever loaded or the last is too old.
+    ///   - keys: The current key set of a project, or nil when none was ever loaded or the last is
+    ///     too old.
     public func verify(
         _ token: Span<UInt8>, now: Int64, keys: (Int) -> KeySet?
     ) -> TokenVerdict {
@@ -47,8 +49,8 @@ public struct TokenVerifier: Sendable {
         return .verified(verified)
     }
 
-    /// Whether `value` is a JWT that claims an issuer which is served: a token where none belongs, such as
-    /// in a URL. Nothing about it is verified.
+    /// Whether `value` is a JWT that claims an issuer which is served: a token where none belongs,
+    /// such as in a URL. Nothing about it is verified.
     public func isTokenOfServedIssuer(_ value: Span<UInt8>) -> Bool {
         guard let claims = try? DecodedToken.claims(of: value) else { return false }
         return project(issuing: claims) != nil

@@ -10,14 +10,16 @@ public final class VerifiedToken: Sendable {
     public let issuedAt: Int64
     /// Claim `exp`, seconds since 1970.
     public let expiresAt: Int64
-    /// The first second, since 1970, at which the token is no longer accepted: `exp` and the project's
-    /// leeway. Whoever remembers a token, such as a replay claim, remembers it until then (pitfall T15).
+    /// The first second, since 1970, at which the token is no longer accepted: `exp` and the
+    /// project's leeway. Whoever remembers a token, such as a replay claim, remembers it until then
+    /// (pitfall T15).
     public let acceptedUntil: Int64
     /// Claim `jti`, when it is there.
     public let tokenID: String?
     /// Claim `provider`, undocumented: for metrics only.
     public let provider: String?
-    /// The key that signed it; a token stops being valid when its key leaves the key set (pitfall K7).
+    /// The key that signed it; a token stops being valid when its key leaves the key set (pitfall
+    /// K7).
     public let keyID: String
     /// That key itself, for the cache; nil in a value that no verifier made.
     let key: VerificationKey?

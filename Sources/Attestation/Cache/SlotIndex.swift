@@ -39,7 +39,8 @@ struct SlotIndex {
             hole = next(hole)
         }
         count -= 1
-        // What stands behind moves up, unless its home is behind the hole: no tombstones to clean up.
+        // What stands behind moves up, unless its home is behind the hole: no tombstones to clean
+        // up.
         var position = next(hole)
         while buckets[position].hash != 0 {
             let distance = (position &- home(buckets[position].hash)) & (buckets.count - 1)

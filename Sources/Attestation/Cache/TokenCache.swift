@@ -1,9 +1,10 @@
-/// The verified tokens of one event loop, by their exact bytes: a client sends the same session token
-/// for an hour, and verifying its signature costs a hundred times what finding it here does.
+/// The verified tokens of one event loop, by their exact bytes: a client sends the same session
+/// token for an hour, and verifying its signature costs a hundred times what finding it here does.
 ///
-/// A token is found only as long as a verification would find the same: not past `exp` and leeway, and
-/// not once its key has left the project's key set (pitfalls T16, K7). Who changes the configuration
-/// empties the cache. The memory is bounded; what nobody asked for again leaves first (CLOCK).
+/// A token is found only as long as a verification would find the same: not past `exp` and leeway,
+/// and not once its key has left the project's key set (pitfalls T16, K7). Who changes the
+/// configuration empties the cache. The memory is bounded; what nobody asked for again leaves first
+/// (CLOCK).
 ///
 /// It belongs to one event loop and is not thread-safe.
 public final class TokenCache {
@@ -29,7 +30,8 @@ public final class TokenCache {
         self.capacityBytes = max(capacityBytes, 0)
     }
 
-    /// The verified token with exactly these bytes, or nil when it has to be verified. Allocates nothing.
+    /// The verified token with exactly these bytes, or nil when it has to be verified. Allocates
+    /// nothing.
     ///
     /// - Parameters:
     ///   - now: Unix seconds.
@@ -57,8 +59,8 @@ public final class TokenCache {
         return entry.verified
     }
 
-    /// Keeps a token that ``TokenVerifier/verify(_:now:keys:)`` has just verified; does nothing for a value
-    /// that no verifier made.
+    /// Keeps a token that ``TokenVerifier/verify(_:now:keys:)`` has just verified; does nothing for
+    /// a value that no verifier made.
     ///
     /// - Parameter now: Unix seconds: what is past its time makes room first.
     public func insert(_ token: Span<UInt8>, _ verified: VerifiedToken, now: Int64) {
@@ -105,8 +107,8 @@ public final class TokenCache {
         byteCount -= entry.cost
     }
 
-    /// Removes entries until `cost` more bytes fit: those past their time, and those that were not found
-    /// since the hand came by last. The second round removes whatever it meets, so this ends.
+    /// Removes entries until `cost` more bytes fit: those past their time, and those that were not
+    /// found since the hand came by last. The second round removes whatever it meets, so this ends.
     private func makeRoom(for cost: Int, now: Int64) {
         while byteCount + cost > capacityBytes, count > 0 {
             hand = hand + 1 < slots.count ? hand + 1 : 0

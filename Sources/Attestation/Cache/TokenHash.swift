@@ -1,8 +1,9 @@
-/// Where a verified token lies in a table: made of bytes of its signature, which are as good as random.
+/// Where a verified token lies in a table: made of bytes of its signature, which are as good as
+/// random.
 ///
-/// Hashing a whole token would cost more than finding it. Nobody can choose tokens that collide, because
-/// only verified ones are in the table, and their signatures are the issuer's; the seed keeps the order
-/// of the table from being known.
+/// Hashing a whole token would cost more than finding it. Nobody can choose tokens that collide,
+/// because only verified ones are in the table, and their signatures are the issuer's; the seed
+/// keeps the order of the table from being known.
 struct TokenHash {
     private let first = UInt64.random(in: .min ... .max)
     private let second = UInt64.random(in: .min ... .max)

@@ -3,16 +3,16 @@ internal import COpenSSL
 /// An RSA public key that verifies signatures of `RS256`: PKCS #1 v1.5 with SHA-256
 /// (RFC 7518, section 3.3).
 ///
-/// `@unchecked Sendable` holds: both objects are complete when `init` returns and never change after.
-/// Verification only copies `prototype`, which reads it and raises atomic reference counts, and works
-/// on the copy; the key's lazily made Montgomery form is guarded by OpenSSL's own lock.
+/// `@unchecked Sendable` holds: both objects are complete when `init` returns and never change
+/// after. Verification only copies `prototype`, which reads it and raises atomic reference counts,
+/// and works on the copy; the key's lazily made Montgomery form is guarded by OpenSSL's own lock.
 final class RSAPublicKey: @unchecked Sendable {
     /// Length of the modulus in bytes, which is the length of every signature.
     let signatureByteCount: Int
 
     private let key: OpaquePointer
-    /// Set up once for verification: a copy costs 0.2 µs, where a new context fetches its algorithms for
-    /// 2.5 µs, a fifth of an RSA-2048 verification.
+    /// Set up once for verification: a copy costs 0.2 µs, where a new context fetches its
+    /// algorithms for 2.5 µs, a fifth of an RSA-2048 verification.
     private let prototype: OpaquePointer
 
     /// Builds a key, or returns nil for numbers that OpenSSL does not take.

@@ -1,7 +1,7 @@
 /// Base64 in the two alphabets of RFC 4648.
 ///
-/// Decoding accepts exactly one spelling of each run of bytes: a token with a second spelling would be
-/// a second token to whoever compares tokens (pitfall T12).
+/// Decoding accepts exactly one spelling of each run of bytes: a token with a second spelling would
+/// be a second token to whoever compares tokens (pitfall T12).
 struct Base64: Sendable {
     /// Section 5, without padding: the alphabet of JWS (RFC 7515, section 2).
     static let url = Base64(last: "-_", isPadded: false)
@@ -30,13 +30,13 @@ struct Base64: Sendable {
     /// The bytes that `text` spells, or nil when it is not their one spelling.
     func decode(_ text: Span<UInt8>) -> [UInt8]? {
         guard let text = unpadded(text), text.count % 4 != 1 else { return nil }
-        // The bits of 0xFF above the six never come from a character, so one OR over all values finds a
-        // stranger anywhere in the text.
+        // The bits of 0xFF above the six never come from a character, so one OR over all values
+        // finds a stranger anywhere in the text.
         var strange: UInt8 = 0
         var strayBits: UInt8 = 0
-        // Safe: a byte indexes 256 values; `index` stays below the count of the text; each group of four
-        // characters writes three bytes and a rest of two or three writes one or two, so that what is
-        // written is what the capacity was computed from.
+        // Safe: a byte indexes 256 values; `index` stays below the count of the text; each group of
+        // four characters writes three bytes and a rest of two or three writes one or two, so that
+        // what is written is what the capacity was computed from.
         let bytes = text.withUnsafeBufferPointer { text in
             values.withUnsafeBufferPointer { values in
                 [UInt8](unsafeUninitializedCapacity: text.count * 3 / 4) { output, count in

@@ -1,7 +1,7 @@
 internal import COpenSSL
 
-/// Why a signing key could not be made or used: a machine without memory or randomness, or a text that
-/// is no key.
+/// Why a signing key could not be made or used: a machine without memory or randomness, or a text
+/// that is no key.
 public struct SigningKeyError: Error, Sendable {
     /// What was tried.
     public let operation: StaticString
@@ -14,8 +14,8 @@ public struct SigningKeyError: Error, Sendable {
 
 /// An RSA key of a development issuer: signs with `RS256` and publishes its public half as a JWK.
 ///
-/// `@unchecked Sendable` holds: the key is complete when `init` returns and never changes after; OpenSSL
-/// signs with one `EVP_PKEY` on many threads, and each signature has a context of its own.
+/// `@unchecked Sendable` holds: the key is complete when `init` returns and never changes after;
+/// OpenSSL signs with one `EVP_PKEY` on many threads, and each signature has a context of its own.
 public final class SigningKey: @unchecked Sendable {
     private let key: OpaquePointer
 

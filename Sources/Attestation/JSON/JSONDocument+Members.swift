@@ -22,7 +22,8 @@ extension JSONDocument {
         return integer(member)
     }
 
-    /// A member of the root for a person's eyes: short, and without a byte that could steer a terminal.
+    /// A member of the root for a person's eyes: short, and without a byte that could steer a
+    /// terminal.
     func display(_ name: StaticString) -> String {
         guard let member = member(name) else { return "nothing" }
         return display(member)

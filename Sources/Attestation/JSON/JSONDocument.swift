@@ -25,11 +25,12 @@ struct JSONNode {
     var next: Int32
 }
 
-/// A JSON text that was checked as a whole: RFC 8259, UTF-8, no name twice in an object, bounded depth.
+/// A JSON text that was checked as a whole: RFC 8259, UTF-8, no name twice in an object, bounded
+/// depth.
 ///
 /// Values lie in one flat list in the order of the text and are named by their index; an object's
-/// members are pairs of a name and a value. The root is value 0. docs/decisions/0030-own-json-reader.md
-/// says why it is our own.
+/// members are pairs of a name and a value. The root is value 0.
+/// docs/decisions/0030-own-json-reader.md says why it is our own.
 struct JSONDocument {
     /// The text; escapes are resolved in place, so that every string is a run of these bytes.
     private let text: [UInt8]
@@ -72,7 +73,8 @@ struct JSONDocument {
         return characters(value)
     }
 
-    /// A number that is written as plain digits, from 0 to 2^53; nil for every other number and kind.
+    /// A number that is written as plain digits, from 0 to 2^53; nil for every other number and
+    /// kind.
     ///
     /// No detour through `Double`: `1e400`, fractions and signs are no seconds (pitfall T9).
     func integer(_ value: Int) -> Int64? {
@@ -116,7 +118,8 @@ struct JSONDocument {
     }
 }
 
-/// The limits of what is read. A text comes from a stranger; its reader must cost no more than its bytes.
+/// The limits of what is read. A text comes from a stranger; its reader must cost no more than its
+/// bytes.
 enum JSONLimits {
     static let textBytes = 1 << 20
     static let depth = 16

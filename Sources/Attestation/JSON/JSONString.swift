@@ -1,9 +1,11 @@
 /// The characters of a JSON string (RFC 8259, section 7).
 enum JSONString {
-    /// Checks a string and resolves its escapes in place; a resolved escape is never longer than it was.
+    /// Checks a string and resolves its escapes in place; a resolved escape is never longer than it
+    /// was.
     ///
     /// - Parameter start: The first byte behind the opening quotation mark.
-    /// - Returns: Where the decoded characters end, and where the text goes on behind the closing mark.
+    /// - Returns: Where the decoded characters end, and where the text goes on behind the closing
+    ///   mark.
     @inline(__always)
     static func resolve(
         _ text: inout MutableSpan<UInt8>, from start: Int
@@ -96,8 +98,8 @@ enum JSONString {
         write += 1
     }
 
-    /// Resolves `\uXXXX`, or a pair of them for a character beyond the basic plane. Half a pair is no
-    /// character, so it is refused instead of replaced: two names must not become one.
+    /// Resolves `\uXXXX`, or a pair of them for a character beyond the basic plane. Half a pair is
+    /// no character, so it is refused instead of replaced: two names must not become one.
     private static func unicodeEscape(
         _ text: inout MutableSpan<UInt8>, read: inout Int, write: inout Int
     ) throws(JSONError) {

@@ -28,12 +28,14 @@ enum JSONWebKey {
         guard let publicKey = RSAPublicKey(modulus: modulus.span, exponent: exponent.span) else {
             throw Refusal(reason: .unusable)
         }
-        // The exponent has at most four bytes and the modulus at least 256, so the seam is unambiguous.
+        // The exponent has at most four bytes and the modulus at least 256, so the seam is
+        // unambiguous.
         let material = SHA256.hash(modulus.span, exponent.span)
         return VerificationKey(keyID: keyID, material: material, publicKey: publicKey)
     }
 
-    /// Google leaves out `use` in places; what is there must allow verification (RFC 7517, section 4).
+    /// Google leaves out `use` in places; what is there must allow verification (RFC 7517, section
+    /// 4).
     private static func checkPurpose(
         _ key: Int, of document: JSONDocument
     ) throws(Refusal) {
@@ -59,7 +61,8 @@ enum JSONWebKey {
         guard 2048...4096 ~= bits, modulus[modulus.count - 1] & 1 == 1 else {
             throw Refusal(reason: .modulus)
         }
-        // 3 to 2^32 - 1, odd: an even one is no RSA exponent, and a huge one costs a verification each.
+        // 3 to 2^32 - 1, odd: an even one is no RSA exponent, and a huge one costs a verification
+        // each.
         guard 1...4 ~= exponent.count, exponent[exponent.count - 1] & 1 == 1,
             exponent.count > 1 || exponent[0] >= 3
         else { throw Refusal(reason: .exponent) }

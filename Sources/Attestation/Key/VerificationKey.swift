@@ -27,8 +27,8 @@ public final class VerificationKey: Sendable {
 
 /// What a `kid` may be, in a token as in a key set.
 enum KeyID {
-    /// Google's have six characters. A longer one, or one with quotes, slashes, controls, is nobody's
-    /// key but somebody's attempt at whatever prints it (pitfall T4).
+    /// Google's have six characters. A longer one, or one with quotes, slashes, controls, is
+    /// nobody's key but somebody's attempt at whatever prints it (pitfall T4).
     static func isValid(_ bytes: Span<UInt8>) -> Bool {
         guard 1...128 ~= bytes.count else { return false }
         for index in bytes.indices {

@@ -1,7 +1,8 @@
 #ifndef CPLATFORM_H
 #define CPLATFORM_H
 
-// Linux interfaces that Swift's Glibc module does not export, or that need GNU extensions, variadics or macros.
+// Linux interfaces that Swift's Glibc module does not export, or that need GNU extensions,
+// variadics or macros.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -33,7 +34,8 @@ int CPlatform_shutdown(int descriptor);
 int CPlatform_shutdown_write(int descriptor);
 ssize_t CPlatform_send(int descriptor, const void *bytes, size_t count);
 
-// One system call for a head and the content behind it; Swift would have to build the vectors on the heap.
+// One system call for a head and the content behind it; Swift would have to build the vectors on
+// the heap.
 ssize_t CPlatform_send2(
     int descriptor, const void *first, size_t firstCount, const void *second, size_t secondCount);
 

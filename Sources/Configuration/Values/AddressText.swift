@@ -117,8 +117,8 @@ enum AddressText {
 }
 
 extension ListenAddress {
-    /// Reads "host:port", "[v6]:port" or "unix:/path" as `listen` in a configuration has it; nil when it is none of
-    /// these.
+    /// Reads "host:port", "[v6]:port" or "unix:/path" as `listen` in a configuration has it; nil
+    /// when it is none of these.
     public init?(_ text: String) {
         guard let address = try? AddressText.listen(text) else { return nil }
         self = address

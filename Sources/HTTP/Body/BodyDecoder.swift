@@ -11,8 +11,8 @@ public enum BodyStep: Sendable, Equatable {
 /// Finds the content of a message body in the bytes of a connection (RFC 9112, sections 6 and 7).
 ///
 /// Use: ask `next`, drop `skip` bytes, take up to `count` bytes of content, report them with
-/// `consumed`, ask again. Framing is consumed as it comes, so memory does not grow with the body; only
-/// trailer fields are kept, and they are bounded.
+/// `consumed`, ask again. Framing is consumed as it comes, so memory does not grow with the body;
+/// only trailer fields are kept, and they are bounded.
 public struct BodyDecoder: Sendable {
     private enum Mode: Sendable {
         case complete
@@ -38,8 +38,8 @@ public struct BodyDecoder: Sendable {
             }
     }
 
-    /// Looks at the bytes not yet consumed. A body that ends with its connection never returns `end`:
-    /// whoever sees the connection end knows.
+    /// Looks at the bytes not yet consumed. A body that ends with its connection never returns
+    /// `end`: whoever sees the connection end knows.
     ///
     /// - Throws: `MalformedMessage` when the framing is broken; nothing after it can be trusted.
     public mutating func next(_ bytes: Span<UInt8>) throws(MalformedMessage) -> BodyStep {

@@ -50,9 +50,10 @@ struct TrailerReader: Sendable {
 
     /// Whether a field may come after the body (RFC 9110, section 6.5.1; pitfall W8).
     ///
-    /// What the proxy knows is about framing, routing, credentials or the proxy's own statements. The
-    /// rest of the list controls how a message is processed or cached, which a backend that merges
-    /// trailers into the head must not be told afterwards. Look-alikes fare like the real names.
+    /// What the proxy knows is about framing, routing, credentials or the proxy's own statements.
+    /// The rest of the list controls how a message is processed or cached, which a backend that
+    /// merges trailers into the head must not be told afterwards. Look-alikes fare like the real
+    /// names.
     private static func mayPass(_ name: Span<UInt8>) -> Bool {
         var folded: [UInt8] = []
         for index in name.indices {

@@ -27,7 +27,8 @@ extension Span where Element == UInt8 {
         return index
     }
 
-    /// The end of a run of field value characters: HTAB, SP, VCHAR, obs-text (RFC 9110, section 5.5).
+    /// The end of a run of field value characters: HTAB, SP, VCHAR, obs-text (RFC 9110, section
+    /// 5.5).
     @inline(__always)
     func endOfText(from start: Int) -> Int {
         var index = start
@@ -111,8 +112,8 @@ extension SIMD16<UInt8> {
         (((self | .all(0x20)) &- .all(0x61)) .< .all(26)) .| ((self &- .all(0x30)) .< .all(10))
     }
 
-    /// The byte in every lane. Operators with a scalar on the right are generic in the standard library
-    /// and work lane by lane; between two vectors each is one instruction.
+    /// The byte in every lane. Operators with a scalar on the right are generic in the standard
+    /// library and work lane by lane; between two vectors each is one instruction.
     @inline(__always)
     fileprivate static func all(_ byte: UInt8) -> Self { Self(repeating: byte) }
 }

@@ -3,8 +3,8 @@
 extension Span where Element == UInt8 {
     /// Whether the bytes from `start` on begin with `literal`, letter case ignored.
     ///
-    /// - Parameter literal: Small letters, digits, "-" only. Bytes below 0x20 in the span may match a
-    ///   mark or digit of it, so the span must be a checked name or value.
+    /// - Parameter literal: Small letters, digits, "-" only. Bytes below 0x20 in the span may match
+    ///   a mark or digit of it, so the span must be a checked name or value.
     @inline(__always)
     public func hasPrefix(_ literal: StaticString, at start: Int = 0) -> Bool {
         matches(literal, at: start, folding: 0x2020_2020_2020_2020)

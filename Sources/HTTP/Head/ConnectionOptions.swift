@@ -9,8 +9,8 @@ struct ConnectionOptions: Sendable {
 
     /// Reads the options and marks the lines that they nominate as hop-by-hop.
     ///
-    /// - Throws: `connection` when an option is no token, when there are too many, or when a request
-    ///   nominates a field that routing or framing depends on (pitfall H4).
+    /// - Throws: `connection` when an option is no token, when there are too many, or when a
+    ///   request nominates a field that routing or framing depends on (pitfall H4).
     init(
         _ bytes: Span<UInt8>, fields: inout FieldSection, of kind: MessageKind
     ) throws(MalformedMessage) {

@@ -50,8 +50,8 @@ extension Span where Element == UInt8 {
 
     /// Whether a value has at most spaces before it and nothing behind it.
     ///
-    /// Blanks around a framing value are allowed, but recipients have disagreed about tabs and about
-    /// what stands behind `chunked` (pitfall W1), and nobody needs either.
+    /// Blanks around a framing value are allowed, but recipients have disagreed about tabs and
+    /// about what stands behind `chunked` (pitfall W1), and nobody needs either.
     fileprivate func isPlainlyWritten(_ line: FieldLine) -> Bool {
         for index in (line.name.end &+ 1)..<Swift.max(Int(line.value.start), line.name.end &+ 1)
         where self[index] != 0x20 { return false }

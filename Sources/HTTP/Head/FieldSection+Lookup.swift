@@ -1,5 +1,6 @@
 extension FieldSection {
-    /// The first line whose name is `name`, whatever the case; for names that come from a configuration.
+    /// The first line whose name is `name`, whatever the case; for names that come from a
+    /// configuration.
     public func line(named name: String, in bytes: Span<UInt8>) -> FieldLine? {
         let wanted = name.utf8Span.span
         for line in lines

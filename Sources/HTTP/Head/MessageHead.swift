@@ -13,7 +13,8 @@ public enum BodyFraming: Sendable, Equatable {
     case untilClose
 }
 
-/// A parsed and validated request head. Every range refers to the bytes that were given to the parser.
+/// A parsed and validated request head. Every range refers to the bytes that were given to the
+/// parser.
 public struct RequestHead: Sendable {
     public var method: Method = .other
     public var methodName: ByteRange = .empty

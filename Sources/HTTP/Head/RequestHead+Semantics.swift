@@ -13,8 +13,8 @@ extension RequestHead {
         length = 0
     }
 
-    /// Reads `Host`, and holds an absolute-form target's authority against it (RFC 9112, section 3.2;
-    /// pitfalls P4, P5).
+    /// Reads `Host`, and holds an absolute-form target's authority against it (RFC 9112, section
+    /// 3.2; pitfalls P4, P5).
     ///
     /// - Throws: `host` unless there is exactly one, or none on HTTP/1.0, and both agree.
     @inline(__always)

@@ -16,8 +16,8 @@ public struct RequestParser: Sendable {
 
     /// Parses the head at the start of `bytes`.
     ///
-    /// - Returns: true when `head` is complete; false when more bytes are needed. Call again with the
-    ///   same bytes and more behind them.
+    /// - Returns: true when `head` is complete; false when more bytes are needed. Call again with
+    ///   the same bytes and more behind them.
     /// - Throws: `MalformedMessage`; the connection must then answer its status and close.
     public mutating func parse(
         _ bytes: Span<UInt8>, into head: inout RequestHead

@@ -10,10 +10,10 @@ public struct ResponseParser: Sendable {
 
     /// Parses the head at the start of `bytes`; `requestMethod` decides whether a body may follow.
     ///
-    /// - Returns: true when `head` is complete; false when more bytes are needed. Call again with the
-    ///   same bytes and more behind them.
-    /// - Throws: `MalformedMessage`; the upstream connection must then be closed and the client gets
-    ///   a 502.
+    /// - Returns: true when `head` is complete; false when more bytes are needed. Call again with
+    ///   the same bytes and more behind them.
+    /// - Throws: `MalformedMessage`; the upstream connection must then be closed and the client
+    ///   gets a 502.
     public mutating func parse(
         _ bytes: Span<UInt8>, requestMethod: Method, into head: inout ResponseHead
     ) throws(MalformedMessage) -> Bool {
@@ -97,8 +97,8 @@ extension ResponseHead {
         }
     }
 
-    /// A length must not go on to the client where there can be no body (RFC 9110, section 8.6), unlike
-    /// in answers to HEAD and in 304, where it tells what a GET would bring.
+    /// A length must not go on to the client where there can be no body (RFC 9110, section 8.6),
+    /// unlike in answers to HEAD and in 304, where it tells what a GET would bring.
     private mutating func dropLength() {
         for index in fields.lines.indices where fields.lines[index].known == .contentLength {
             fields.lines[index].isHopByHop = true

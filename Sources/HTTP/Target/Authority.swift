@@ -1,7 +1,8 @@
 /// Reads `host [":" port]` (RFC 9110, section 4.2) into one canonical spelling (pitfall P5).
 ///
-/// Accepted are DNS names, IPv4 addresses in four decimal parts, and IPv6 literals in brackets. User
-/// information, percent-encoding, empty labels and every other spelling of an IPv4 address are refused.
+/// Accepted are DNS names, IPv4 addresses in four decimal parts, and IPv6 literals in brackets.
+/// User information, percent-encoding, empty labels and every other spelling of an IPv4 address are
+/// refused.
 enum Authority {
     /// Octets of a domain name in text form (RFC 1035, section 2.3.4).
     private static let nameLength = 253
@@ -57,8 +58,8 @@ enum Authority {
         return index
     }
 
-    /// Refuses a host whose last label is a number unless it is a plain IPv4 address: resolvers read
-    /// `127.1`, `0x7f.0.0.1` and `2130706433` as addresses too.
+    /// Refuses a host whose last label is a number unless it is a plain IPv4 address: resolvers
+    /// read `127.1`, `0x7f.0.0.1` and `2130706433` as addresses too.
     private static func checkIPv4(_ host: Span<UInt8>) throws(MalformedMessage) {
         var last = host.count
         while last > 0, host[last - 1] != 0x2E { last -= 1 }

@@ -1,5 +1,5 @@
-/// The one reading of a request target (RFC 9112, section 3.2): what routes are chosen by is byte for
-/// byte what is forwarded (pitfall P1).
+/// The one reading of a request target (RFC 9112, section 3.2): what routes are chosen by is byte
+/// for byte what is forwarded (pitfall P1).
 ///
 /// `path` and `query` are the *forwarded* bytes. When the client sent them in normal form (nearly
 /// always) they are ranges of the head; otherwise the normalised path lies in `rewritten` and
@@ -11,18 +11,18 @@ public struct RequestTarget: Sendable {
     public var form: Form = .origin
     /// The target exactly as the client wrote it, for the log.
     public var raw: ByteRange = .empty
-    /// Normalised path, starting with "/"; "*" alone in asterisk-form. The range is in the head, or in
-    /// `rewritten` when `isRewritten`.
+    /// Normalised path, starting with "/"; "*" alone in asterisk-form. The range is in the head, or
+    /// in `rewritten` when `isRewritten`.
     public var path: ByteRange = .empty
-    /// Query without "?"; always a range of the head. `hasQuery` tells "?" with nothing behind it from
-    /// none at all.
+    /// Query without "?"; always a range of the head. `hasQuery` tells "?" with nothing behind it
+    /// from none at all.
     public var query: ByteRange = .empty
     public var hasQuery = false
     public var isRewritten = false
     /// The normalised path when it differs from what the client wrote.
     public var rewritten: [UInt8] = []
-    /// Canonical host without port: lower case, no trailing dot, IPv6 literals in brackets and in the
-    /// form of RFC 5952. Empty for HTTP/1.0 without Host.
+    /// Canonical host without port: lower case, no trailing dot, IPv6 literals in brackets and in
+    /// the form of RFC 5952. Empty for HTTP/1.0 without Host.
     public var host: [UInt8] = []
     /// Port as the client wrote it, 1 to 65,535, or nil.
     public var port: UInt16?

@@ -13,9 +13,11 @@ extension RequestTarget {
         port = nil
     }
 
-    /// Reads the target that starts at `start` and ends before the next space (RFC 9112, section 3.2).
+    /// Reads the target that starts at `start` and ends before the next space (RFC 9112, section
+    /// 3.2).
     ///
-    /// - Returns: The authority of an absolute-form target with its scheme, for comparison with `Host`.
+    /// - Returns: The authority of an absolute-form target with its scheme, for comparison with
+    ///   `Host`.
     /// - Throws: `target`, `path`, `fragment`, `host`, `targetTooLong`.
     @inline(__always)
     mutating func parse(

@@ -1,7 +1,7 @@
 public import Reactor
 
-/// Writing of message heads and chunks. Nothing is checked here: whoever calls passes names and values
-/// that a parser of this module accepted, or literals.
+/// Writing of message heads and chunks. Nothing is checked here: whoever calls passes names and
+/// values that a parser of this module accepted, or literals.
 extension ByteBuffer {
     /// Appends `HTTP/1.1 404 Not Found` and CRLF (RFC 9112, section 4).
     ///

@@ -1,7 +1,7 @@
 public import Reactor
 
-/// The `Date` field (RFC 9110, section 6.6.1), made once a second and copied for the rest of it. One per
-/// event loop.
+/// The `Date` field (RFC 9110, section 6.6.1), made once a second and copied for the rest of it.
+/// One per event loop.
 public struct DateStamp: Sendable {
     private var second: Int64?
     private var line: [UInt8] = []

@@ -1,4 +1,5 @@
-/// The reason phrase of a status code (RFC 9110, section 15), or of its class when the code has none.
+/// The reason phrase of a status code (RFC 9110, section 15), or of its class when the code has
+/// none.
 public func reasonPhrase(of status: UInt16) -> StaticString {
     switch status {
     case 100: "Continue"

@@ -10,7 +10,8 @@ internal import Synchronization
 public final class EventLogger: EventLog {
     /// Fields of a line at most; further ones are left out.
     private static let fieldLimit = 8
-    /// Bytes of a message or a value at most. Six times as many may be written, and all must fit a line.
+    /// Bytes of a message or a value at most. Six times as many may be written, and all must fit a
+    /// line.
     private static let textLimit = 512
 
     private let writer: LogWriter

@@ -118,8 +118,8 @@ extension Span where Element == UInt8 {
         return end - index >= shortest ? end - index : nil
     }
 
-    /// The Unicode scalar whose UTF-8 starts at `index`, and its length; nil when the bytes there are
-    /// not valid UTF-8 (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF).
+    /// The Unicode scalar whose UTF-8 starts at `index`, and its length; nil when the bytes there
+    /// are not valid UTF-8 (RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF).
     fileprivate func scalar(at index: Int) -> (Unicode.Scalar, Int)? {
         let lead = self[index]
         let (length, least): (Int, UInt32)

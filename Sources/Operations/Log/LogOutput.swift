@@ -14,8 +14,8 @@ struct LogOutput {
 
     /// Writes whole lines, and waits as long as that takes.
     ///
-    /// A failure (the reader is gone, the disk is full) is survived: the rest of these lines is lost,
-    /// the next ones are tried again.
+    /// A failure (the reader is gone, the disk is full) is survived: the rest of these lines is
+    /// lost, the next ones are tried again.
     ///
     /// - Returns: how many lines were lost; a line that was written in part counts.
     mutating func write(_ lines: Span<UInt8>) -> Int {

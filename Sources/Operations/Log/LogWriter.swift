@@ -8,8 +8,8 @@ internal import Synchronization
 /// busy or resting. When the reader falls behind, lines are kept up to a bound; beyond it they are
 /// dropped and counted, and a line says how many as soon as there is room again.
 ///
-/// The process must ignore SIGPIPE (`Syscalls.ignoreBrokenPipes`), or the end of the log's reader is
-/// the end of the process.
+/// The process must ignore SIGPIPE (`Syscalls.ignoreBrokenPipes`), or the end of the log's reader
+/// is the end of the process.
 public final class LogWriter: Sendable {
     /// Bytes of lines that wait at most.
     public static let defaultBacklog = 8 << 20
@@ -90,10 +90,11 @@ public final class LogWriter: Sendable {
         Thread.start(named: "log") { self.run() }
     }
 
-    /// Takes the lines of `chunk` over; it is empty afterwards. Callable from any thread; never blocks
-    /// on the reader.
+    /// Takes the lines of `chunk` over; it is empty afterwards. Callable from any thread; never
+    /// blocks on the reader.
     ///
-    /// - Parameter isUrgent: Wakes the writer even while it gathers: for lines that explain a failure.
+    /// - Parameter isUrgent: Wakes the writer even while it gathers: for lines that explain a
+    ///   failure.
     public func enqueue(_ chunk: inout LogChunk, isUrgent: Bool = false) {
         if chunk.isEmpty { return }
         let mustWake = state.withLock { state in

@@ -4,8 +4,8 @@ internal import Policy
 
 /// Where the counters and names of one configuration are, by the indices that its records use.
 ///
-/// A table belongs to one loop. It finds counters at their first use, so that 10,000 routes of which
-/// ten are used cost what ten cost.
+/// A table belongs to one loop. It finds counters at their first use, so that 10,000 routes of
+/// which ten are used cost what ten cost.
 final class RecorderTable {
     /// The label of requests that no route served.
     static let noRoute = "none"

@@ -1,6 +1,6 @@
 /// The folded form of a path: what careless backends take for the same path. ASCII letters are
-/// small, path parameters (";…", also where the semicolon is encoded) are cut off, and empty segments, a trailing slash among them, are
-/// left out.
+/// small, path parameters (";…", also where the semicolon is encoded) are cut off, and empty
+/// segments, a trailing slash among them, are left out.
 enum PathFolding {
     /// The segments of a path in folded form.
     static func segments(_ path: some Collection<UInt8>) -> [ArraySlice<UInt8>] {

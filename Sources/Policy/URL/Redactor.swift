@@ -17,7 +17,8 @@ struct Redactor {
         }
     }
 
-    /// A piece is what lies between two separators: a path segment, the name or the value of a parameter.
+    /// A piece is what lies between two separators: a path segment, the name or the value of a
+    /// parameter.
     private mutating func redactPiece(
         _ target: Span<UInt8>, to output: inout [UInt8], _ writer: inout RedactedWriter
     ) {

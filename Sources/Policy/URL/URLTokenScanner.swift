@@ -8,7 +8,8 @@ public enum URLTokenScanner {
     ///
     /// - Parameters:
     ///   - query: Without "?".
-    ///   - isToken: Whether bytes are a JWT of a served issuer; asked only for what looks like a JWT.
+    ///   - isToken: Whether bytes are a JWT of a served issuer; asked only for what looks like a
+    ///     JWT.
     public static func carriesToken(
         _ query: Span<UInt8>, isToken: (Span<UInt8>) -> Bool
     ) -> Bool {

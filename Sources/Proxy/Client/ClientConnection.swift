@@ -7,7 +7,8 @@ internal import Reactor
 enum Fate {
     case keepAlive
     case close
-    /// The client may still be sending: give it time to read our answer before the connection goes (RFC 9112, 9.6).
+    /// The client may still be sending: give it time to read our answer before the connection goes
+    /// (RFC 9112, 9.6).
     case linger
     /// The answer was cut off: the client must not take it for complete.
     case reset
@@ -125,8 +126,8 @@ final class ClientConnection {
         state.recorder.connection(isActive ? .becameActive : .becameIdle, listener: listener.name)
     }
 
-    /// Closes our side and reads on for a while: bytes that arrive at a closed socket would reset the connection and
-    /// could destroy the answer on its way.
+    /// Closes our side and reads on for a while: bytes that arrive at a closed socket would reset
+    /// the connection and could destroy the answer on its way.
     private func linger() async {
         socket.finishWriting()
         let deadline = state.loop.now.advanced(by: Self.lingerTime)

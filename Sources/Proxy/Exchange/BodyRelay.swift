@@ -16,10 +16,11 @@ enum RelayProgress {
     case tooLarge
 }
 
-/// Moves one message body from a socket to another, whatever its size, through bounded memory: it reads only when
-/// what it read before is on its way.
+/// Moves one message body from a socket to another, whatever its size, through bounded memory: it
+/// reads only when what it read before is on its way.
 ///
-/// What waits in the sink's buffer (the head, framing) goes out with the first content in one system call.
+/// What waits in the sink's buffer (the head, framing) goes out with the first content in one
+/// system call.
 struct BodyRelay {
     /// Content up to this size is copied behind the head; a second vector would cost more.
     private static let copyLimit = 4 << 10

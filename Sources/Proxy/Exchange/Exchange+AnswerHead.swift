@@ -5,15 +5,16 @@ internal import Reactor
 extension Exchange {
     /// Writes the head of the upstream's final answer.
     ///
-    /// - Parameter isBodyOutstanding: The request's body was not complete when the answer came, so what follows on the
-    ///   connection is not the next request.
+    /// - Parameter isBodyOutstanding: The request's body was not complete when the answer came, so
+    ///   what follows on the connection is not the next request.
     /// - Returns: how the body is delimited on the way to the client.
     func writeAnswerHead(isBodyOutstanding: Bool) -> BodyFraming {
         let framing = clientFraming
         willPersist =
             head.isPersistent && !state.isDraining && !isBodyOutstanding && framing != .untilClose
         writeStatusLine()
-        // The length of what a HEAD would have brought, or of what was not modified, is the upstream's word.
+        // The length of what a HEAD would have brought, or of what was not modified, is the
+        // upstream's word.
         writeKeptFields(withLength: framing == .none)
         switch framing {
         case .length(let length):
@@ -32,7 +33,8 @@ extension Exchange {
         return framing
     }
 
-    /// Passes an interim answer on, except to clients that would not understand it, and a 100 that nobody waits for.
+    /// Passes an interim answer on, except to clients that would not understand it, and a 100 that
+    /// nobody waits for.
     func writeInterimHead() {
         if head.version == .http10 || answer.status == 100 && !head.expectsContinue { return }
         writeStatusLine()

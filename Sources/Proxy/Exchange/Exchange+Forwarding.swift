@@ -51,8 +51,8 @@ extension Exchange {
                 return fate
             case .nothingSent:
                 lease.socket.close()
-                // A pooled connection that the server had closed: nothing left this machine, so another one may
-                // carry the request. A fresh one that fails is the server's fault.
+                // A pooled connection that the server had closed: nothing left this machine, so
+                // another one may carry the request. A fresh one that fails is the server's fault.
                 if lease.isReused { continue }
                 return await fail(client, .upstreamReset)
             case .failed(let failure):

@@ -6,7 +6,8 @@ internal import Reactor
 
 /// What is known about the request's token.
 extension Exchange {
-    /// Looks at the token in the order that architecture.md fixes: form, signature, claims, then the route's apps.
+    /// Looks at the token in the order that architecture.md fixes: form, signature, claims, then
+    /// the route's apps.
     func judge(_ client: ClientConnection, _ route: ServedRoute) async -> Verdict {
         if route.mode == .off || isPreflight { return .exempt }
         if isTokenInURL { return .invalid(.inURL) }
@@ -32,7 +33,8 @@ extension Exchange {
         return judge(verdict, route.route)
     }
 
-    /// CORS preflight (the Fetch standard): a browser sends it without the token, and it must not be answered with 401.
+    /// CORS preflight (the Fetch standard): a browser sends it without the token, and it must not
+    /// be answered with 401.
     var isPreflight: Bool {
         head.method == .options && head.fields.contains(.origin)
             && head.fields.contains(.accessControlRequestMethod)
@@ -125,7 +127,8 @@ extension Exchange {
 
     // MARK: The share
 
-    /// Whether this client is enforced on the route; a client without the sticky key is not, and is counted.
+    /// Whether this client is enforced on the route; a client without the sticky key is not, and is
+    /// counted.
     func isInShare(_ route: ServedRoute) -> Bool {
         guard let share = route.share else { return true }
         fillShareKey(route.route.stickyBy)

@@ -5,8 +5,8 @@ internal import Reactor
 
 /// Answers that the proxy gives itself: rejections, errors, preflights.
 extension Exchange {
-    /// A body up to this size is read and thrown away so that the connection can be used again; a larger one costs
-    /// more than a new connection.
+    /// A body up to this size is read and thrown away so that the connection can be used again; a
+    /// larger one costs more than a new connection.
     private static let drainLimit: UInt64 = 64 << 10
 
     /// Policy rejected the request.
@@ -95,7 +95,8 @@ extension Exchange {
         }
     }
 
-    /// A trailers-only answer (gRPC over HTTP/2, "Responses"): status and message are fields of the head.
+    /// A trailers-only answer (gRPC over HTTP/2, "Responses"): status and message are fields of the
+    /// head.
     private func writeGRPC(_ problem: Problem) {
         output.append("Content-Type: application/grpc\r\nContent-Length: 0\r\ngrpc-status: ")
         output.append(decimal: UInt64(problem.grpcStatus))
@@ -141,8 +142,9 @@ extension Exchange {
             isHeadKnown && !isBodyLost && head.isPersistent && !state.isDraining && isBodySmall
     }
 
-    /// Whether the rest of the request can be read and forgotten. A client that waits for 100 may or may not send its
-    /// body after this answer, so where the next request begins cannot be known.
+    /// Whether the rest of the request can be read and forgotten. A client that waits for 100 may
+    /// or may not send its body after this answer, so where the next request begins cannot be
+    /// known.
     private var isBodySmall: Bool {
         switch head.framing {
         case .none: true

@@ -6,8 +6,8 @@ internal import Reactor
 
 /// The head that goes upstream.
 extension Exchange {
-    /// Writes it: the client's fields but for what must not pass, then our own. What the client sent under one of our
-    /// names is gone before ours are added (pitfalls H3, H4).
+    /// Writes it: the client's fields but for what must not pass, then our own. What the client
+    /// sent under one of our names is gone before ours are added (pitfalls H3, H4).
     func writeRequestHead(_ client: ClientConnection, _ permit: Permit, _ route: ServedRoute) {
         let input = self.input
         let bytes = input.pinnedBytes
@@ -34,8 +34,8 @@ extension Exchange {
         out.append("\r\n")
     }
 
-    /// RFC 9112, section 3.2.2: the authority of an absolute-form target replaces Host; both are equal here, or the
-    /// parser had refused them.
+    /// RFC 9112, section 3.2.2: the authority of an absolute-form target replaces Host; both are
+    /// equal here, or the parser had refused them.
     private func writeHost(_ out: ByteBuffer) {
         out.append("Host: ")
         writeAuthority(out)
@@ -122,7 +122,8 @@ extension Exchange {
         out.append("\r\n")
     }
 
-    /// X-Request-Id, X-Forwarded-* and Via. A trusted proxy's X-Forwarded-For is continued, anybody else's replaced.
+    /// X-Request-Id, X-Forwarded-* and Via. A trusted proxy's X-Forwarded-For is continued, anybody
+    /// else's replaced.
     private func writeForwarding(
         _ client: ClientConnection, _ bytes: Span<UInt8>, _ out: ByteBuffer
     ) {

@@ -40,7 +40,8 @@ extension Exchange {
     /// An upstream that sends more interim answers than this has lost its way.
     private static let interimLimit = 32
 
-    /// Sends the request and relays the answer as both come: tries everything that can move, then sleeps.
+    /// Sends the request and relays the answer as both come: tries everything that can move, then
+    /// sleeps.
     func transact(
         _ client: ClientConnection, _ server: Socket, _ pool: UpstreamPool,
         _ upload: inout BodyRelay
@@ -63,8 +64,9 @@ extension Exchange {
                 await Task.yield()
                 continue
             }
-            // Looked at before the wait, not after it: a client that sent its request and closed at once woke nobody.
-            // While a body is still to come, its end or its lack shows when it is read.
+            // Looked at before the wait, not after it: a client that sent its request and closed at
+            // once woke nobody. While a body is still to come, its end or its lack shows when it is
+            // read.
             if client.socket.isPeerClosed && (!transaction.isUploading || client.socket.isBroken) {
                 return clientIsGone()
             }
@@ -231,8 +233,8 @@ extension Exchange {
         }
     }
 
-    /// Sends what is in `output`; what the client does not take now goes out with what follows. False when the client
-    /// is gone.
+    /// Sends what is in `output`; what the client does not take now goes out with what follows.
+    /// False when the client is gone.
     private func sendOutput(_ client: ClientConnection) -> Bool {
         while !output.isEmpty {
             let result = try? output.withUnsafeBytes { bytes throws(Errno) in

@@ -5,16 +5,16 @@ internal import Reactor
 
 /// One request and its answer, from the first byte to the access-log line.
 ///
-/// The object is lent to a connection for as long as a request takes, and keeps its memory from one to the next.
-/// `serve` is the whole story; its chapters are in the extensions.
+/// The object is lent to a connection for as long as a request takes, and keeps its memory from one
+/// to the next. `serve` is the whole story; its chapters are in the extensions.
 final class Exchange {
     private static let inputSize = 8 << 10
     private static let outputSize = 4 << 10
     private static let upstreamInputSize = 32 << 10
     private static let keptCapacity = 64 << 10
 
-    // Strong on purpose: an unowned reference costs two atomic operations a use. LoopState lets go of its spare
-    // exchanges when the loop ends.
+    // Strong on purpose: an unowned reference costs two atomic operations a use. LoopState lets go
+    // of its spare exchanges when the loop ends.
     let state: LoopState
     let input = ByteBuffer(capacity: inputSize)
     let output = ByteBuffer(capacity: outputSize)
@@ -41,7 +41,8 @@ final class Exchange {
         serving = state.serving
     }
 
-    /// Serves the request whose first bytes are in `input`. Whatever happens, exactly one record is written.
+    /// Serves the request whose first bytes are in `input`. Whatever happens, exactly one record is
+    /// written.
     func serve(_ client: ClientConnection) async -> Fate {
         begin(client)
         let fate = await answerRequest(client)
@@ -134,7 +135,8 @@ final class Exchange {
     private func chooseRoute() -> Int? {
         let input = self.input
         let bytes = input.pinnedBytes
-        // A preflight asks on behalf of the request that will follow, so that one's route answers it.
+        // A preflight asks on behalf of the request that will follow, so that one's route answers
+        // it.
         let asked = isPreflight ? head.fields.first(.accessControlRequestMethod)?.value : nil
         let method = bytes.slice(asked ?? head.methodName)
         let host = head.target.host

@@ -1,5 +1,5 @@
-/// Makes request ids: 128 random bits as 32 hex digits. Unique, not secret, so a fast generator seeded by the system's
-/// is enough.
+/// Makes request ids: 128 random bits as 32 hex digits. Unique, not secret, so a fast generator
+/// seeded by the system's is enough.
 struct RequestIDGenerator {
     private var state: (UInt64, UInt64)
 
@@ -21,8 +21,8 @@ struct RequestIDGenerator {
         }
     }
 
-    /// The low 32 bits as eight ASCII hex digits, one a byte: the nibbles are spread over the bytes, and those above 9
-    /// are moved on to the letters.
+    /// The low 32 bits as eight ASCII hex digits, one a byte: the nibbles are spread over the
+    /// bytes, and those above 9 are moved on to the letters.
     private static func digits(of word: UInt64) -> UInt64 {
         var nibbles = word & 0xFFFF_FFFF
         nibbles = (nibbles | nibbles << 16) & 0x0000_FFFF_0000_FFFF

@@ -23,8 +23,8 @@ public enum RequestFailure: String, Sendable, CaseIterable {
     case upstreamUnresolved = "upstream_unresolved"
 }
 
-/// Everything that the access log and the metrics say about one request. One object per connection, reused; it is
-/// handed to the recorder exactly once for each request, however that ended.
+/// Everything that the access log and the metrics say about one request. One object per connection,
+/// reused; it is handed to the recorder exactly once for each request, however that ended.
 public final class RequestRecord {
     /// Wall clock at the first byte of the request, microseconds since 1970.
     public var startedAt: Int64 = 0

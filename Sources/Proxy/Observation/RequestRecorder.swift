@@ -1,8 +1,10 @@
 public import Configuration
 
-/// Where a loop's records go. One object per event loop, called only on it: keep it cheap, never block.
+/// Where a loop's records go. One object per event loop, called only on it: keep it cheap, never
+/// block.
 public protocol RequestRecorder: AnyObject {
-    /// A request ended. `configuration` is the one that it was served by: indices in the record refer to it.
+    /// A request ended. `configuration` is the one that it was served by: indices in the record
+    /// refer to it.
     func record(_ record: RequestRecord, configuration: Configuration)
 
     /// A connection of a listener was accepted (`opened`), became idle or active, or ended.

@@ -9,12 +9,13 @@ public struct ListenError: Error, Sendable, CustomStringConvertible {
     public var description: String { "cannot listen on \(address): \(reason)" }
 }
 
-/// The listening descriptors of the whole process. They outlive configurations: a reload that keeps an address keeps
-/// its descriptors, and with them every connection that waits to be accepted.
+/// The listening descriptors of the whole process. They outlive configurations: a reload that keeps
+/// an address keeps its descriptors, and with them every connection that waits to be accepted.
 struct Listening {
     private var open: [ListenAddress: [ListeningDescriptor]] = [:]
 
-    /// The descriptors of an address, one for each of `count` loops, opened when they are not open yet.
+    /// The descriptors of an address, one for each of `count` loops, opened when they are not open
+    /// yet.
     mutating func descriptors(for address: ListenAddress, count: Int) throws(ListenError)
         -> [ListeningDescriptor]
     {
@@ -57,8 +58,8 @@ struct Listening {
         }
     }
 
-    /// The address, with a free port when 0 was asked for. With SO_REUSEPORT a second process would share a port
-    /// silently; a socket without it is told when the address is in use.
+    /// The address, with a free port when 0 was asked for. With SO_REUSEPORT a second process would
+    /// share a port silently; a socket without it is told when the address is in use.
     private static func unusedAddress(_ address: SocketAddress) throws(Errno) -> SocketAddress {
         try ListeningDescriptor(address, isShared: false).address
     }
@@ -75,8 +76,8 @@ struct Listening {
 }
 
 extension ListeningDescriptor {
-    /// Opens one descriptor for an address of the configuration. A path that a dead process left behind is taken
-    /// over; one on which somebody listens is not.
+    /// Opens one descriptor for an address of the configuration. A path that a dead process left
+    /// behind is taken over; one on which somebody listens is not.
     public static func open(_ address: ListenAddress) throws(ListenError) -> ListeningDescriptor {
         switch address {
         case .tcp(let host, let port):

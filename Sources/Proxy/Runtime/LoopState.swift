@@ -3,7 +3,8 @@ internal import Configuration
 internal import HTTP
 internal import Reactor
 
-/// Everything that the requests of one event loop share: plain, unlocked state that only this loop's tasks touch.
+/// Everything that the requests of one event loop share: plain, unlocked state that only this
+/// loop's tasks touch.
 final class LoopState {
     /// How long an enforced request may wait for keys that are being fetched.
     static let keyPatience = Duration.seconds(2)
@@ -53,8 +54,9 @@ final class LoopState {
         }
     }
 
-    /// Requests that begin from now on are served by `next`. Pools of unchanged upstreams keep their connections.
-    /// Projects are known by their place, so configuration and keys change together.
+    /// Requests that begin from now on are served by `next`. Pools of unchanged upstreams keep
+    /// their connections. Projects are known by their place, so configuration and keys change
+    /// together.
     func adopt(_ next: ServingConfiguration, keys: KeySnapshot) {
         var unclaimed = pools
         pools = zip(next.configuration.upstreams, next.addresses).map { upstream, addresses in
@@ -74,7 +76,8 @@ final class LoopState {
 
     // MARK: Keys
 
-    /// Verifies with these keys from now on, unless those in use are newer or the configuration changed meanwhile.
+    /// Verifies with these keys from now on, unless those in use are newer or the configuration
+    /// changed meanwhile.
     func adopt(_ next: KeySnapshot) {
         if keys.isReplaced(by: next) { change(to: next) }
     }

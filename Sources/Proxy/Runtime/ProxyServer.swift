@@ -1,7 +1,8 @@
 internal import Configuration
 public import Reactor
 
-/// The whole data path: loops, listeners, and the configuration that they serve. An actor on the control loop.
+/// The whole data path: loops, listeners, and the configuration that they serve. An actor on the
+/// control loop.
 public actor ProxyServer {
     /// How often a drain looks whether all is over.
     private static let drainStep = Duration.milliseconds(20)

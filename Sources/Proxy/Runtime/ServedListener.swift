@@ -3,7 +3,8 @@ internal import HTTP
 internal import Policy
 internal import Reactor
 
-/// A listener's settings in the form that requests use: one reference to hold, times in nanoseconds.
+/// A listener's settings in the form that requests use: one reference to hold, times in
+/// nanoseconds.
 final class ServedListener: Sendable {
     let listener: Listener
     let name: String

@@ -3,8 +3,8 @@ public import Configuration
 internal import Policy
 public import Reactor
 
-/// A configuration made ready to serve: checked text, resolved addresses, prepared verifier and shares. Immutable;
-/// every loop holds the current one, and every request the one it began with.
+/// A configuration made ready to serve: checked text, resolved addresses, prepared verifier and
+/// shares. Immutable; every loop holds the current one, and every request the one it began with.
 public final class ServingConfiguration: Sendable {
     public let configuration: Configuration
     /// Addresses by upstream; empty while no name of it resolves.
@@ -33,8 +33,8 @@ public final class ServingConfiguration: Sendable {
     }
 }
 
-/// A route with everything that can be prepared before a request comes. An object, so that a request holds one
-/// reference and copies nothing.
+/// A route with everything that can be prepared before a request comes. An object, so that a
+/// request holds one reference and copies nothing.
 final class ServedRoute: Sendable {
     let route: Route
     let index: Int

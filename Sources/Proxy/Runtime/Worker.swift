@@ -1,8 +1,8 @@
 public import Configuration
 public import Reactor
 
-/// One event loop's share of the proxy: an actor whose executor is the loop, so that all that it holds is touched
-/// by one thread and needs no lock.
+/// One event loop's share of the proxy: an actor whose executor is the loop, so that all that it
+/// holds is touched by one thread and needs no lock.
 public actor Worker {
     private static let sweepInterval = Duration.seconds(1)
     /// How long accepting pauses when the process or the machine has no descriptor or memory left.
@@ -33,7 +33,8 @@ public actor Worker {
 
     /// - Parameters:
     ///   - makeRecorder: Makes this loop's own recorder.
-    ///   - requestRefetch: Asks for a project's keys again, because a token names a key that is not among them.
+    ///   - requestRefetch: Asks for a project's keys again, because a token names a key that is not
+    ///     among them.
     public init(
         loop: EventLoop, serving: ServingConfiguration, keys: KeySnapshot,
         makeRecorder: @Sendable () -> any RequestRecorder, log: any EventLog,
@@ -58,7 +59,8 @@ public actor Worker {
         Task.immediate(executorPreference: loop) { await acceptConnections(acceptor) }
     }
 
-    /// Serves requests that begin from now on by `serving`; listeners that it does not have stop accepting.
+    /// Serves requests that begin from now on by `serving`; listeners that it does not have stop
+    /// accepting.
     public func adopt(_ serving: ServingConfiguration, keys: KeySnapshot) {
         state.adopt(serving, keys: keys)
         for acceptor in acceptors {

@@ -3,8 +3,9 @@ public import Reactor
 
 /// The addresses behind the names of a configuration's upstreams.
 public enum UpstreamAddresses {
-    /// Resolves every server of every upstream, in the order of the configuration. A name with several addresses gives
-    /// several servers; one that does not resolve gives none, and a line in the log.
+    /// Resolves every server of every upstream, in the order of the configuration. A name with
+    /// several addresses gives several servers; one that does not resolve gives none, and a line in
+    /// the log.
     public static func resolve(_ configuration: Configuration, log: any EventLog) async
         -> [[SocketAddress]]
     {

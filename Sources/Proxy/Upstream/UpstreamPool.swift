@@ -74,7 +74,8 @@ final class UpstreamPool {
         while let connection = server.idle.popLast() {
             let socket = connection.socket
             if socket.isPeerClosed || socket.isBroken { continue }
-            if now > connection.since.advanced(byNanoseconds: Self.suspicionNanoseconds), !socket.isQuiet() { continue }
+            let suspectAfter = connection.since.advanced(byNanoseconds: Self.suspicionNanoseconds)
+            if now > suspectAfter && !socket.isQuiet() { continue }
             return socket
         }
         return nil

@@ -25,7 +25,8 @@ public enum JWSInvariants {
         return try? KeySet.parse(Array(json.utf8).span)
     }()
 
-    /// The first eight bytes of the SHA-256 of each token that the key has signed and that is in order.
+    /// The first eight bytes of the SHA-256 of each token that the key has signed and that is in
+    /// order.
     private static let signed: Set<UInt64> = [
         0x2b77_9400_e51e_ed8b,  // valid
         0xf10d_432e_e7bf_135e,  // valid-escaped
@@ -33,8 +34,8 @@ public enum JWSInvariants {
         0xc896_f58d_c32c_7c4c,  // jwk-in-header
     ]
 
-    /// Judges the bytes as a token, and, when they have a line feed, as the texts of its header and payload
-    /// as well: a fuzzer does not learn base64.
+    /// Judges the bytes as a token, and, when they have a line feed, as the texts of its header and
+    /// payload as well: a fuzzer does not learn base64.
     ///
     /// - Returns: nil, or what is wrong.
     public static func violation(of bytes: [UInt8]) -> String? {

@@ -1,5 +1,5 @@
-/// Base64url without padding, written a second time and in the plainest way, so that tests do not lean on
-/// what they test.
+/// Base64url without padding, written a second time and in the plainest way, so that tests do not
+/// lean on what they test.
 public func base64URL(_ bytes: [UInt8]) -> String {
     let alphabet = Array(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)

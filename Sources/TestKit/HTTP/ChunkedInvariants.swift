@@ -20,7 +20,8 @@ public enum ChunkedInvariants {
         }
     }
 
-    /// The decoder agrees with a model that looks at the whole body at once, however the bytes arrive.
+    /// The decoder agrees with a model that looks at the whole body at once, however the bytes
+    /// arrive.
     ///
     /// - Returns: nil, or what is wrong.
     public static func violation(of bytes: [UInt8]) -> String? {

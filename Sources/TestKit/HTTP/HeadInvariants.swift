@@ -1,13 +1,15 @@
 public import HTTP
 
-/// What must hold for any bytes that arrive as a head. Fuzzers and the replay of their corpus share it.
+/// What must hold for any bytes that arrive as a head. Fuzzers and the replay of their corpus share
+/// it.
 ///
 /// Each function returns nil, or what is wrong.
 public enum HeadInvariants {
     /// Small enough that inputs of a fuzzer's size meet every limit.
     public static let limits = HeadLimits(bytes: 1024, fields: 16, target: 200)
 
-    /// Room for the same message written by us: one more space a line, three bytes for one in a path.
+    /// Room for the same message written by us: one more space a line, three bytes for one in a
+    /// path.
     private static let ampleLimits = HeadLimits(bytes: 64 << 10, fields: 100, target: 16 << 10)
 
     /// A request head: the verdict does not depend on how the bytes arrive; the path and the fields

@@ -89,7 +89,8 @@ extension [UInt8] {
     }
 }
 
-/// Feeds bytes to a parser as a connection would: `pieces` says how many bytes have come at each call.
+/// Feeds bytes to a parser as a connection would: `pieces` says how many bytes have come at each
+/// call.
 ///
 /// The parser and the head are used again for every piece, so what one call leaves behind shows.
 public func outcomeOfRequest(

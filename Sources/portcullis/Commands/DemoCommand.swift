@@ -3,8 +3,8 @@ internal import Configuration
 internal import Proxy
 internal import Reactor
 
-/// `portcullis demo`: a backend, an issuer of tokens and the proxy in one process, on loopback, with nothing to install
-/// and nobody to ask.
+/// `portcullis demo`: a backend, an issuer of tokens and the proxy in one process, on loopback,
+/// with nothing to install and nobody to ask.
 struct DemoCommand {
     private let console: Console
 
@@ -13,7 +13,8 @@ struct DemoCommand {
     }
 
     func perform() -> ExitCode {
-        // Before any thread starts, as the service does later: a reader that goes away must not end the process.
+        // Before any thread starts, as the service does later: a reader that goes away must not end
+        // the process.
         Syscalls.ignoreBrokenPipes()
         do {
             let backend = try Self.listen(preferring: 9000)

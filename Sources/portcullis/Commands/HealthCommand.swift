@@ -2,7 +2,8 @@ internal import Configuration
 internal import Reactor
 internal import Synchronization
 
-/// `portcullis health`: asks a running proxy whether it lives, for container health checks that have no shell.
+/// `portcullis health`: asks a running proxy whether it lives, for container health checks that
+/// have no shell.
 struct HealthCommand {
     private static let patience = Duration.seconds(3)
 
@@ -70,7 +71,8 @@ private actor HealthProbe {
         }
     }
 
-    private func ask(_ socket: Socket, _ waiter: Waiter, _ deadline: MonotonicInstant) async -> Bool {
+    private func ask(_ socket: Socket, _ waiter: Waiter, _ deadline: MonotonicInstant) async -> Bool
+    {
         let buffer = ByteBuffer(capacity: 1024)
         buffer.append("GET /healthz HTTP/1.1\r\nHost: health\r\nConnection: close\r\n\r\n")
         // The question fits any socket buffer.

@@ -3,7 +3,8 @@ internal import Reactor
 
 /// The demo's issuer of App Check tokens: its own key, its own key set, no network.
 ///
-/// Its tokens are good for the demo's proxy alone: the key is made at the start and dies with the process.
+/// Its tokens are good for the demo's proxy alone: the key is made at the start and dies with the
+/// process.
 struct DemoIssuer: Sendable {
     static let projectNumber = "123456789012"
     static let projectID = "demo-project"

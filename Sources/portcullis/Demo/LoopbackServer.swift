@@ -18,7 +18,8 @@ struct LoopbackRequest: Sendable {
     var bodyCount: Int
 }
 
-/// A small HTTP server for the demo's backend and issuer: loopback only, one handler, bodies counted and dropped.
+/// A small HTTP server for the demo's backend and issuer: loopback only, one handler, bodies
+/// counted and dropped.
 actor LoopbackServer {
     private static let limits = HeadLimits(bytes: 64 << 10, fields: 200)
     private static let idleTime = Duration.seconds(60)

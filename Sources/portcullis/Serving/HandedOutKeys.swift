@@ -2,8 +2,8 @@ internal import Proxy
 internal import Reactor
 internal import Synchronization
 
-/// The keys that every loop has. A key set that was fetched but not yet handed out verifies nothing,
-/// so a process is not ready by it.
+/// The keys that every loop has. A key set that was fetched but not yet handed out verifies
+/// nothing, so a process is not ready by it.
 final class HandedOutKeys: Sendable {
     private let latest = Mutex<KeySnapshot?>(nil)
 

@@ -5,7 +5,8 @@ internal import Policy
 internal import Proxy
 internal import Reactor
 
-/// The running proxy: the parts, and what signals do to them. An actor on the control loop, which serves no requests.
+/// The running proxy: the parts, and what signals do to them. An actor on the control loop, which
+/// serves no requests.
 ///
 /// SIGHUP reloads, SIGTERM and SIGINT drain; a second one of these ends the process at once.
 actor Service {

@@ -11,7 +11,8 @@ enum ServiceProcess {
     /// - Parameters:
     ///   - configuration: What `source` gave first.
     ///   - keepsState: Key sets are kept for the next start.
-    ///   - beforeServing: Starts what else runs in this process. Its threads leave the signals to the service.
+    ///   - beforeServing: Starts what else runs in this process. Its threads leave the signals to
+    ///     the service.
     ///   - whenServing: Runs once requests are accepted.
     /// - Returns: the exit code of the process.
     static func run(

@@ -33,8 +33,8 @@ enum Outcome: Equatable, CustomStringConvertible {
     }
 }
 
-/// Judges a token with the standard project and key set, and checks on the way that `explain` agrees
-/// with the verdict and never tells the token.
+/// Judges a token with the standard project and key set, and checks on the way that `explain`
+/// agrees with the verdict and never tells the token.
 func judge(
     _ token: String, now: Int64 = TestIssuer.now, projects: [Project] = [TestIssuer.project],
     keySet: KeySet? = TestIssuer.standard.keySet

@@ -2,8 +2,8 @@ import Attestation
 import TestKit
 import Testing
 
-/// The cases that were put to the official Python SDK (firebase-admin 7.7.0), with our verdict. Where the
-/// two differ, ours is the stricter one, and `difference` says so.
+/// The cases that were put to the official Python SDK (firebase-admin 7.7.0), with our verdict.
+/// Where the two differ, ours is the stricter one, and `difference` says so.
 @Suite("The cases of the official SDK")
 struct OfficialSDKTests {
     struct Case: CustomTestStringConvertible, Sendable {

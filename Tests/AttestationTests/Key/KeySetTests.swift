@@ -25,7 +25,8 @@ struct KeySetTests {
         if case .failure(let error) = parse(json) { error } else { nil }
     }
 
-    /// Puts a changed key next to a good one: which of the two are usable, and why the first is not.
+    /// Puts a changed key next to a good one: which of the two are usable, and why the first is
+    /// not.
     static func neighbours(_ replacing: [String: String?]) throws -> (
         usable: Int, SkippedKey.Reason?
     ) {

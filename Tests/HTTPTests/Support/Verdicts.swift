@@ -21,8 +21,8 @@ func head(_ startLine: String, _ fields: String...) -> String {
     ([startLine, "Host: api.example"] + fields).joined(separator: "\r\n") + "\r\n\r\n"
 }
 
-/// What the parser says about a request, having made sure that it says the same wherever the bytes are
-/// cut in two, and when they come one by one.
+/// What the parser says about a request, having made sure that it says the same wherever the bytes
+/// are cut in two, and when they come one by one.
 func verdict(
     _ text: String, limits: HeadLimits = HeadLimits(),
     sourceLocation: SourceLocation = #_sourceLocation

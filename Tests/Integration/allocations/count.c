@@ -1,5 +1,6 @@
-// Preloaded into the proxy by test_allocations.py: counts its heap allocations in a file that the test maps too.
-// Only for glibc, whose own allocator stays reachable under the names that start with __libc_.
+// Preloaded into the proxy by test_allocations.py: counts its heap allocations in a file that the
+// test maps too. Only for glibc, whose own allocator stays reachable under the names that start
+// with __libc_.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
