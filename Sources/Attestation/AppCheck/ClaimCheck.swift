@@ -1,4 +1,5 @@
-/// What the claims must say, once the signature holds (appcheck.md 1.5). Times are Unix seconds.
+/// What the claims must say, once the signature holds (docs/app-check-tokens.md 3). Times are Unix
+/// seconds.
 ///
 /// `expiry` comes last: a token that is refused for it was right in everything else, so the client
 /// may be told that a new one will do.

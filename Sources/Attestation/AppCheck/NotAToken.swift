@@ -1,6 +1,6 @@
 /// What clients are known to send in place of a token.
 enum NotAToken {
-    /// The SDK's word for "attestation failed here" (appcheck.md 3.7).
+    /// The SDK's word for "attestation failed here" (docs/app-check-tokens.md 4).
     case placeholder
     /// A debug provider's secret, which somebody pasted into the field.
     case debugSecret

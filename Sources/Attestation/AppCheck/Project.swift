@@ -4,7 +4,7 @@ public struct Project: Sendable, Equatable {
     public var name: String
     /// Project number, digits only.
     public var number: String
-    /// Project id; with it the audience must name both (appcheck.md 1.5).
+    /// Project id; with it the audience must name both (docs/app-check-tokens.md 3).
     public var id: String?
     /// The exact value of claim `iss`: `https://firebaseappcheck.googleapis.com/<number>`, or a
     /// development issuer.

@@ -19,8 +19,8 @@ public enum InvalidReason: String, Sendable, CaseIterable {
 public enum TokenVerdict: Sendable {
     /// Signature and claims hold.
     case verified(VerifiedToken)
-    /// The SDK's placeholder: App Check is in the app, but attestation failed there (appcheck.md
-    /// 3.7).
+    /// The SDK's placeholder: App Check is in the app, but attestation failed there
+    /// (docs/app-check-tokens.md 4).
     case attestationFailed
     case invalid(InvalidReason)
     /// A bare debug secret (UUID) was sent in place of a token: `malformed`, and worth an

@@ -1,5 +1,5 @@
-/// Judges App Check tokens: bytes and the time in, verdict out (appcheck.md 1.5). Immutable; made
-/// once for each configuration.
+/// Judges App Check tokens: bytes and the time in, verdict out (docs/app-check-tokens.md 3).
+/// Immutable; made once for each configuration.
 ///
 /// The order is part of the rule. What is cheap comes first; the issuer chooses the project before
 /// a key is looked at; no claim but the issuer counts, or is told about, before the signature

@@ -17,7 +17,7 @@ public struct SHA256Digest: Sendable, Equatable {
     }
 
     /// The digest, read as one big-endian number, modulo `modulus`: how Remote Config makes a
-    /// percentile of a digest (appcheck.md 5).
+    /// percentile of a digest (docs/app-check-tokens.md 5).
     ///
     /// - Parameter modulus: 1 to 2^32 - 1, ours and never a client's.
     public func remainder(dividingBy modulus: UInt32) -> UInt32 {

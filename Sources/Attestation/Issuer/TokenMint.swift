@@ -1,6 +1,7 @@
-/// Makes App Check tokens in the shape of Google's, for development and tests (appcheck.md 1.1).
+/// Makes App Check tokens in the shape of Google's, for development and tests
+/// (docs/app-check-tokens.md 1).
 public struct TokenMint: Sendable {
-    /// Life of a limited-use token, in seconds (appcheck.md 1.1).
+    /// Life of a limited-use token, in seconds (docs/app-check-tokens.md 1).
     public static let limitedUseLifetime: Int64 = 300
 
     public let key: SigningKey

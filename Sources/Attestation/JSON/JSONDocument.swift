@@ -30,7 +30,7 @@ struct JSONNode {
 ///
 /// Values lie in one flat list in the order of the text and are named by their index; an object's
 /// members are pairs of a name and a value. The root is value 0.
-/// docs/decisions/0030-own-json-reader.md says why it is our own.
+/// docs/decisions/0042-own-json-reader.md says why it is our own.
 struct JSONDocument {
     /// The text; escapes are resolved in place, so that every string is a run of these bytes.
     private let text: [UInt8]

@@ -68,7 +68,8 @@ enum JSONWebKey {
         else { throw Refusal(reason: .exponent) }
     }
 
-    /// A big-endian number without leading zeros: some libraries write one (appcheck.md 1.2).
+    /// A big-endian number without leading zeros: some libraries write one
+    /// (docs/app-check-tokens.md 2).
     private static func number(
         _ name: StaticString, of key: Int, _ document: JSONDocument
     ) throws(Refusal) -> [UInt8] {

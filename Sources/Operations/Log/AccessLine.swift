@@ -53,7 +53,7 @@ struct AccessLine {
         line.field("host", text: record.host, limit: 256, format)
         redact(record.target)
         line.field("target", text: target, limit: Self.targetLimit, format)
-        line.field("protocol", word: record.scheme, format)
+        line.field("protocol", word: record.protocolVersion, format)
         let userAgent = record.userAgent
         if !userAgent.isEmpty {
             line.field("user_agent", text: userAgent, limit: 256, format)

@@ -4,9 +4,10 @@ internal import Attestation
 ///
 /// A client's place is SHA-256(seed "." key), read as one unsigned number, modulo 100,000,000. It
 /// is the same on every event loop, in every process and after every restart, and a client that is
-/// inside stays inside when the share grows (pitfall M2). The rule is Remote Config's (appcheck.md
-/// 5), so that with equal seeds and ids a roll-out there and one here pick the same clients; like
-/// there, a place equal to the limit is inside. Nobody is inside a share of 0.
+/// inside stays inside when the share grows (pitfall M2). The rule is Remote Config's
+/// (docs/app-check-tokens.md 5), so that with equal seeds and ids a roll-out there and one here
+/// pick the same clients; like there, a place equal to the limit is inside. Nobody is inside a
+/// share of 0.
 public struct EnforcedShare: Sendable, Equatable {
     /// 100 %, in millionths of a percent.
     public static let everybody: UInt32 = 100_000_000

@@ -6,8 +6,8 @@ internal import Reactor
 
 /// What is known about the request's token.
 extension Exchange {
-    /// Looks at the token in the order that architecture.md fixes: form, signature, claims, then
-    /// the route's apps.
+    /// Looks at the token in the order that docs/decisions/0001 fixes: form, signature, claims,
+    /// then the route's apps.
     func judge(_ client: ClientConnection, _ route: ServedRoute) async -> Verdict {
         if route.mode == .off || isPreflight { return .exempt }
         if isTokenInURL { return .invalid(.inURL) }

@@ -126,7 +126,7 @@ final class Exchange {
         record.methodName.append(bytes.slice(head.methodName))
         record.target.append(bytes.slice(head.target.raw))
         record.host.append(contentsOf: head.target.host)
-        record.scheme = head.version == .http10 ? "http/1.0" : "http/1.1"
+        record.protocolVersion = head.version == .http10 ? "http/1.0" : "http/1.1"
         if let agent = head.fields.first(.userAgent) {
             record.userAgent.append(bytes.slice(agent.value))
         }

@@ -39,8 +39,8 @@ public final class RequestRecord {
     public var target: [UInt8] = []
     public var host: [UInt8] = []
     public var userAgent: [UInt8] = []
-    /// "http/1.0", "http/1.1", "h2".
-    public var scheme: StaticString = "http/1.1"
+    /// The version that the client spoke, as the log names it: "http/1.0" or "http/1.1".
+    public var protocolVersion: StaticString = "http/1.1"
     /// Index of the route, or nil when none was chosen.
     public var route: Int?
     public var verdict: Verdict?
@@ -80,13 +80,12 @@ public final class RequestRecord {
 
     /// Readies the object for the next request of the same connection.
     public func reset() {
-
         method = .other
         methodName.removeAll(keepingCapacity: true)
         target.removeAll(keepingCapacity: true)
         host.removeAll(keepingCapacity: true)
         userAgent.removeAll(keepingCapacity: true)
-        scheme = "http/1.1"
+        protocolVersion = "http/1.1"
         route = nil
         verdict = nil
         action = nil
