@@ -74,7 +74,7 @@ let package = Package(
         tests(of: "TLS", imports: ["Reactor", "TestKit"]),
         tests(of: "HTTP", imports: ["Reactor", "TLS", "TestKit"]),
         tests(of: "Attestation", imports: ["TestKit", "COpenSSL"]),
-        tests(of: "Policy", imports: ["Attestation"]),
+        tests(of: "Policy", imports: ["Attestation", "TestKit"]),
         tests(
             of: "Configuration", imports: ["Policy", "Attestation", "TestKit"],
             exclude: ["Golden"]),
@@ -86,7 +86,9 @@ let package = Package(
             imports: ["Reactor", "HTTP", "Attestation", "Policy", "Configuration", "TestKit"]),
         tests(
             of: "Operations",
-            imports: ["Proxy", "Policy", "Configuration", "Reactor", "HTTP", "Attestation"]),
+            imports: [
+                "Proxy", "Policy", "Configuration", "Reactor", "HTTP", "Attestation", "TestKit",
+            ]),
     ],
     cxxLanguageStandard: .cxx17
 )

@@ -3,6 +3,7 @@ import Configuration
 import HTTP
 import Policy
 import Proxy
+import TestKit
 import Testing
 
 @testable import Operations

@@ -1,6 +1,7 @@
 import Configuration
 import Glibc
 import Reactor
+import TestKit
 import Testing
 
 @testable import Operations

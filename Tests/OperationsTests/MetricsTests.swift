@@ -5,6 +5,7 @@ import Policy
 import Proxy
 import Reactor
 import Synchronization
+import TestKit
 import Testing
 
 @testable import Operations

@@ -4,6 +4,7 @@ import FoundationEssentials
 import HTTP
 import Policy
 import Proxy
+import TestKit
 import Testing
 
 @testable import Operations
@@ -51,23 +52,8 @@ func parse(_ line: String) throws -> [String: LineValue] {
     try JSONDecoder().decode([String: LineValue].self, from: Data(line.utf8))
 }
 
-/// Random numbers that a seed repeats.
-struct SeededGenerator: RandomNumberGenerator {
+extension SeededGenerator {
     private static let awkward: [UInt8] = [0, 10, 13, 34, 92, 127, 0xC3, 0xE2, 0xED, 0xF0, 0xF4]
-
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var value = state
-        value = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        value = (value ^ (value >> 27)) &* 0x94D0_49BB_1331_11EB
-        return value ^ (value >> 31)
-    }
 
     /// Bytes among which the awkward ones are frequent.
     mutating func awkwardBytes(_ most: Int) -> [UInt8] {

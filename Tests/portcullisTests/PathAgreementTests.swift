@@ -1,3 +1,4 @@
+import TestKit
 import Testing
 
 @testable import Configuration
@@ -14,7 +15,7 @@ struct PathAgreementTests {
     @Test(
         "P1: a path that a route may have is one that a request can arrive with", arguments: 1...4)
     func agreement(seed: UInt64) throws {
-        var random = SplitMix(state: seed)
+        var random = SeededGenerator(seed: seed)
         var accepted = 0
         for _ in 0..<5_000 {
             let length = Int.random(in: 0...6, using: &random)
@@ -30,18 +31,5 @@ struct PathAgreementTests {
             #expect(request.map { String(decoding: $0.path, as: UTF8.self) } == pattern)
         }
         #expect(accepted > 200)
-    }
-}
-
-/// A small generator whose numbers are the same in every run.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
     }
 }

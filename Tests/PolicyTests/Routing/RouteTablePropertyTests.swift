@@ -1,4 +1,5 @@
 import Policy
+import TestKit
 import Testing
 
 @Suite("Route table against the rules written plainly")

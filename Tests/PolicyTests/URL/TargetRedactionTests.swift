@@ -1,4 +1,5 @@
 import Policy
+import TestKit
 import Testing
 
 @Suite("Request targets in logs")

@@ -1,4 +1,5 @@
 import Policy
+import TestKit
 import Testing
 
 /// The form of a token: 3 segments; the tests' issuer is known by its payload.

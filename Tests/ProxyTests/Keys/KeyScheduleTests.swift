@@ -1,4 +1,5 @@
 import Reactor
+import TestKit
 import Testing
 
 @testable import Proxy
