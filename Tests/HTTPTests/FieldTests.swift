@@ -154,4 +154,21 @@ struct FieldTests {
         #expect(request.line("C")?.value == [])
         #expect(request.line("D")?.value == bytes("\u{E9}\u{FF}:;,\""))
     }
+
+    @Test(
+        "C1: only OPTIONS with Origin and Access-Control-Request-Method is a preflight",
+        arguments: [
+            Case("OPTIONS|Origin: https://a|Access-Control-Request-Method: PUT", true),
+            Case("OPTIONS|origin: null|ACCESS-CONTROL-REQUEST-METHOD: PUT", true),
+            Case("OPTIONS|Origin: https://a", false),
+            Case("OPTIONS|Access-Control-Request-Method: PUT", false), Case("OPTIONS", false),
+            Case("OPTIONSX|Origin: https://a|Access-Control-Request-Method: PUT", false),
+            Case("GET|Origin: https://a|Access-Control-Request-Method: PUT", false),
+        ])
+    func preflight(_ row: Case<Bool>) throws {
+        let parts = row.input.split(separator: "|").map(String.init)
+        let fields = (["Host: a"] + parts.dropFirst()).joined(separator: "\r\n")
+        let request = "\(parts[0]) / HTTP/1.1\r\n\(fields)\r\n\r\n"
+        #expect(try verdict(request).accepted().isPreflight == row.expected)
+    }
 }

@@ -1,3 +1,12 @@
+extension RequestHead {
+    /// A CORS preflight (the Fetch standard, section 4.8): browsers send it without the token.
+    /// Plain OPTIONS requests are none (pitfall C1).
+    public var isPreflight: Bool {
+        method == .options && fields.contains(.origin)
+            && fields.contains(.accessControlRequestMethod)
+    }
+}
+
 /// What the fields of a request mean for the connection, beyond their syntax.
 extension RequestHead {
     /// Forgets the last head and keeps the memory.

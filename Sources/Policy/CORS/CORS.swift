@@ -56,9 +56,3 @@ extension CORS {
         return true
     }
 }
-
-/// Whether a request is a preflight (Fetch, section 4.8): OPTIONS with Origin and
-/// Access-Control-Request-Method. Plain OPTIONS requests are none (pitfall C1).
-public func isPreflight(method: Span<UInt8>, hasOrigin: Bool, hasRequestMethod: Bool) -> Bool {
-    hasOrigin && hasRequestMethod && isEqual(method, "OPTIONS".utf8.span)
-}

@@ -9,7 +9,7 @@ extension Exchange {
     /// Looks at the token in the order that docs/decisions/0001 fixes: form, signature, claims,
     /// then the route's apps.
     func judge(_ client: ClientConnection, _ route: ServedRoute) async -> Verdict {
-        if route.mode == .off || isPreflight { return .exempt }
+        if route.mode == .off || head.isPreflight { return .exempt }
         if isTokenInURL { return .invalid(.inURL) }
         switch head.fields.count(of: .appCheckToken) {
         case 0: return .missing(missingReason(route.route))
@@ -17,7 +17,10 @@ extension Exchange {
         default: return .invalid(.duplicate)
         }
         guard let line = head.fields.first(.appCheckToken) else { return .missing(.unknownOrigin) }
-        if let verified = cached(line.value) { return judge(verified, route.route) }
+        if let verified = cached(line.value) {
+            note(verified)
+            return route.route.verdict(of: verified)
+        }
         let before = MonotonicInstant.now
         var verdict = examine(line.value)
         if case .unknownKey(let project) = verdict {
@@ -30,14 +33,12 @@ extension Exchange {
             }
         }
         record.verifyMicroseconds = MonotonicInstant.now.microseconds(since: before)
-        return judge(verdict, route.route)
-    }
-
-    /// CORS preflight (the Fetch standard): a browser sends it without the token, and it must not
-    /// be answered with 401.
-    var isPreflight: Bool {
-        head.method == .options && head.fields.contains(.origin)
-            && head.fields.contains(.accessControlRequestMethod)
+        switch verdict {
+        case .verified(let verified): note(verified)
+        case .debugSecret: record.isDebugSecret = true
+        case .attestationFailed, .invalid, .keysUnavailable, .unknownKey: break
+        }
+        return route.route.verdict(of: verdict)
     }
 
     private var isTokenInURL: Bool {
@@ -73,31 +74,12 @@ extension Exchange {
         state.keys.usableKeys(ofProject: project, at: state.loop.now)
     }
 
-    private func judge(_ verdict: TokenVerdict, _ route: Route) -> Verdict {
-        switch verdict {
-        case .verified(let verified): return judge(verified, route)
-        case .attestationFailed: return .attestationFailed
-        case .invalid(let reason): return .invalid(reason)
-        case .debugSecret:
-            record.isDebugSecret = true
-            return .invalid(.malformed)
-        case .keysUnavailable: return .unavailable(.keys)
-        case .unknownKey: return .invalid(.unknownKey)
-        }
-    }
-
-    /// Whether this route accepts the app that the token was issued for.
-    private func judge(_ verified: VerifiedToken, _ route: Route) -> Verdict {
+    /// Remembers what the record and the upstream are told of a token, whatever the route makes of
+    /// it.
+    private func note(_ token: VerifiedToken) {
         record.hasApp = true
-        record.token = verified
-        if let app = verified.app { record.app = AppIndex(project: verified.project, app: app) }
-        if let projects = route.projects, !projects.contains(verified.project) {
-            return .appNotAllowed
-        }
-        if let apps = route.apps {
-            guard let app = record.app, apps.contains(app) else { return .appNotAllowed }
-        }
-        return .verified
+        record.token = token
+        if let app = token.app { record.app = AppIndex(project: token.project, app: app) }
     }
 
     /// Waits until the refetch of a project's keys has ended; false when that takes too long.

@@ -48,7 +48,7 @@ extension Exchange {
 
     /// Answers a preflight when the route's `cors` says so; nil when it is to be forwarded.
     func answerPreflight(_ client: ClientConnection, _ route: ServedRoute) async -> Fate? {
-        guard route.answersPreflights, isPreflight else { return nil }
+        guard route.answersPreflights, head.isPreflight else { return nil }
         decidePersistence()
         output.appendStatusLine(204)
         writeCORS(.preflight, route)

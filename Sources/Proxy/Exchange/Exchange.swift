@@ -137,7 +137,7 @@ final class Exchange {
         let bytes = input.pinnedBytes
         // A preflight asks on behalf of the request that will follow, so that one's route answers
         // it.
-        let asked = isPreflight ? head.fields.first(.accessControlRequestMethod)?.value : nil
+        let asked = head.isPreflight ? head.fields.first(.accessControlRequestMethod)?.value : nil
         let method = bytes.slice(asked ?? head.methodName)
         let host = head.target.host
         let routes = serving.table

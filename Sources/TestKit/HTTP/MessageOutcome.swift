@@ -43,6 +43,7 @@ public struct RequestCopy: Equatable {
     public var expectsContinue: Bool
     public var wantsWebSocket: Bool
     public var acceptsTrailers: Bool
+    public var isPreflight: Bool
     public var length: Int
 
     init(_ head: RequestHead, in bytes: [UInt8]) {
@@ -58,6 +59,7 @@ public struct RequestCopy: Equatable {
         expectsContinue = head.expectsContinue
         wantsWebSocket = head.wantsWebSocket
         acceptsTrailers = head.acceptsTrailers
+        isPreflight = head.isPreflight
         length = head.length
     }
 }

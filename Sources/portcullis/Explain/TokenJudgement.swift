@@ -24,10 +24,7 @@ struct TokenJudgement {
     ) {
         verdict = .exempt
         let verifier = TokenVerifier(projects: configuration.projects.map(\.project))
-        if Policy.isPreflight(
-            method: request.method.span, hasOrigin: request.head.fields.contains(.origin),
-            hasRequestMethod: request.head.fields.contains(.accessControlRequestMethod))
-        {
+        if request.head.isPreflight {
             isPreflight = true
             note = "a preflight: browsers send it without a token"
             return
@@ -82,17 +79,14 @@ struct TokenJudgement {
             return try? result.get()
         }
         steps = verifier.explain(token.span, now: now, keys: keys)
-        switch verifier.verify(token.span, now: now, keys: keys) {
-        case .verified(let verified):
-            judge(app: verified, on: route)
-        case .attestationFailed:
-            verdict = .attestationFailed
-            note = "the app's SDK could not attest: see its own log"
+        let found = verifier.verify(token.span, now: now, keys: keys)
+        verdict = route.verdict(of: found)
+        switch found {
+        case .verified(let verified): explainApp(verified, on: route)
+        case .attestationFailed: note = "the app's SDK could not attest: see its own log"
         case .debugSecret:
-            verdict = .invalid(.malformed)
             note = "a debug secret belongs into the Firebase console, never into a request"
-        case .invalid(let reason): verdict = .invalid(reason)
-        case .unknownKey: verdict = .invalid(.unknownKey)
+        case .invalid, .unknownKey: break
         case .keysUnavailable(let project):
             if case .failure(let error)? = sets[project] { signatureUnchecked = error.reason }
             steps = steps.map(Self.withoutKeys)
@@ -100,22 +94,17 @@ struct TokenJudgement {
         }
     }
 
-    /// The last step: may this app call this route? Apps go by the app id, so a token of a project
-    /// that the route does not list is no better than one of an app that it does not list.
-    private mutating func judge(app token: VerifiedToken, on route: Route) {
+    /// The last step: may this app call this route?
+    private mutating func explainApp(_ token: VerifiedToken, on route: Route) {
         appID = token.appID
         app = token.app.map { AppIndex(project: token.project, app: $0) }
-        let isProjectAccepted = route.projects?.contains(token.project) ?? true
-        let isAppAccepted = route.apps.map { apps in app.map(apps.contains) ?? false } ?? true
-        verdict = isProjectAccepted && isAppAccepted ? .verified : .appNotAllowed
-        let step: VerificationStep.Outcome =
-            verdict == .verified
-            ? .holds("\"\(token.appID)\" may call this route")
-            : .fails(
-                isProjectAccepted
-                    ? "\"\(token.appID)\" is not among the route's apps"
-                    : "its project is not among the route's projects")
-        steps.append(VerificationStep(name: "app", outcome: step))
+        let outcome: VerificationStep.Outcome =
+            switch route.acceptance(of: token) {
+            case .accepted: .holds("\"\(token.appID)\" may call this route")
+            case .projectNotListed: .fails("its project is not among the route's projects")
+            case .appNotListed: .fails("\"\(token.appID)\" is not among the route's apps")
+            }
+        steps.append(VerificationStep(name: "app", outcome: outcome))
     }
 
     /// Without keys nothing is known about the signature, which is no failure of the token.

@@ -4,21 +4,6 @@ import Testing
 @Suite("CORS")
 struct CORSTests {
     @Test(
-        "C1: only OPTIONS with Origin and Access-Control-Request-Method is a preflight",
-        arguments: [
-            ("OPTIONS", true, true, true), ("OPTIONS", true, false, false),
-            ("OPTIONS", false, true, false), ("OPTIONS", false, false, false),
-            ("options", true, true, false), ("GET", true, true, false), ("POST", true, true, false),
-            ("", true, true, false), ("OPTIONSX", true, true, false),
-        ])
-    func preflight(method: String, hasOrigin: Bool, hasRequestMethod: Bool, expected: Bool) {
-        let isPreflight = isPreflight(
-            method: Array(method.utf8).span, hasOrigin: hasOrigin,
-            hasRequestMethod: hasRequestMethod)
-        #expect(isPreflight == expected)
-    }
-
-    @Test(
         "an origin is granted when it is listed byte for byte",
         arguments: [
             ("https://app.example.com", CORS.Grant.named), ("https://app.example.com/", .refused),
