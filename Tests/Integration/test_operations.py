@@ -85,6 +85,38 @@ def test_O2_a_reload_whose_listener_is_taken_changes_nothing(start, origin):
     assert_rejected(proxy.ask("GET", "/enforced/x"), "token_missing")
 
 
+def test_O2_a_reload_in_the_middle_of_a_head_does_not_mix_configurations(start, origin):
+    proxy = start(origin, workers=1)
+    text = proxy.config_path.read_text()
+    # One upstream more: the place of "api" among the upstreams is another one, and the last.
+    more = text.replace("[upstream.api]", f'[upstream.aaa]\nservers = ["127.0.0.1:{free_port()}"]\n\n[upstream.api]')
+    reload(proxy, more.replace('path = "/enforced/*"', 'path = "/renamed/*"'),
+           lambda: proxy.ask("GET", "/renamed/x").status == 401)
+    data = request("GET", "/open/x")
+    with proxy.connect() as slow:
+        slow.send(data[:10])
+        proxy.expect_metric(1, "portcullis_connections", state="active")
+        reload(proxy, text, lambda: proxy.ask("GET", "/enforced/x").status == 401)
+        slow.send(data[10:])
+        assert slow.read_response().status == 200
+    assert origin.targets() == ["/open/x"]
+
+
+def test_O2_an_upstream_that_is_gone_keeps_no_connection(start, origin, new_origin):
+    old = new_origin()
+    proxy = start(old, workers=1)
+    gate = Gate()
+    old.on("/open/slow", lambda exchange: (gate.wait(), exchange.respond(body=b"finished")))
+    with proxy.connect() as busy:
+        busy.send(request("GET", "/open/slow"))
+        old.wait(lambda: old.targets() == ["/open/slow"], "the slow request arrives")
+        text = proxy.config_path.read_text().replace(f'"127.0.0.1:{old.port}"', f'"127.0.0.1:{origin.port}"')
+        reload(proxy, text, lambda: proxy.ask("GET", "/open/x").status == 200 and origin.targets())
+        gate.open()
+        assert busy.read_response().body == b"finished"
+        old.wait(lambda: not old.open_sockets, "the connection to the old upstream ends")
+
+
 def test_O2_many_reloads_under_traffic_lose_no_request(start, origin, mint):
     proxy = start(origin)
     text = proxy.config_path.read_text()

@@ -21,7 +21,7 @@ extension Exchange {
             return await refuse(client, .bodyTooLarge)
         }
         record.upstream = route.upstream
-        let pool = state.pools[route.upstream]
+        let pool = pools[route.upstream]
         let begun = MonotonicInstant.now
         defer { record.upstreamMicroseconds = MonotonicInstant.now.microseconds(since: begun) }
         writeRequestHead(client, permit, route)

@@ -33,12 +33,15 @@ final class Exchange {
     var isBodyLost = false
     /// The answer that was written lets the client send another request.
     var willPersist = false
-    /// The configuration that this request began with.
-    var serving: ServingConfiguration
+    /// The configuration that this request is served by, whatever is adopted while it is under way.
+    private(set) var serving: ServingConfiguration
+    /// The pools of that configuration: its routes know upstreams by their place.
+    private(set) var pools: [UpstreamPool]
 
     init(_ state: LoopState) {
         self.state = state
         serving = state.serving
+        pools = state.pools
     }
 
     /// Serves the request whose first bytes are in `input`. Whatever happens, exactly one record is
@@ -83,7 +86,7 @@ final class Exchange {
     // MARK: Chapters that need no file of their own
 
     private func begin(_ client: ClientConnection) {
-        serving = state.serving
+        takeConfiguration()
         isHeadKnown = true
         isBodyLost = false
         record.reset()
@@ -115,7 +118,15 @@ final class Exchange {
             }
         }
         input.pin(head.length)
+        // The head may have taken its time, and keys and pools are those of the newest configuration.
+        takeConfiguration()
         note()
+    }
+
+    private func takeConfiguration() {
+        if serving === state.serving { return }
+        serving = state.serving
+        pools = state.pools
     }
 
     /// Copies what the log needs: the head's bytes are gone when the log is written.

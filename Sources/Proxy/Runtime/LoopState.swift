@@ -54,9 +54,9 @@ final class LoopState {
         }
     }
 
-    /// Requests that begin from now on are served by `next`. Pools of unchanged upstreams keep
-    /// their connections. Projects are known by their place, so configuration and keys change
-    /// together.
+    /// Requests whose head is complete from now on are served by `next`. Pools of unchanged
+    /// upstreams keep their connections. Projects are known by their place, so configuration and
+    /// keys change together.
     func adopt(_ next: ServingConfiguration, keys: KeySnapshot) {
         var unclaimed = pools
         pools = zip(next.configuration.upstreams, next.addresses).map { upstream, addresses in
@@ -67,7 +67,7 @@ final class LoopState {
             if let same { return unclaimed.remove(at: same) }
             return UpstreamPool(upstream, addresses: addresses)
         }
-        for pool in unclaimed { pool.closeIdle() }
+        for pool in unclaimed { pool.retire() }
         serving = next
         tokens.removeAll()
         refetches.removeAll()
