@@ -17,7 +17,8 @@ def test_C1_a_preflight_passes_without_a_token(proxy, origin):
     assert origin.last().method == "OPTIONS"
 
 
-@pytest.mark.parametrize("fields", [[], PREFLIGHT[:1], PREFLIGHT[1:2]])
+@pytest.mark.parametrize("fields", [[], PREFLIGHT[:1], PREFLIGHT[1:2], [*PREFLIGHT, "Content-Length: 4"],
+                                    [*PREFLIGHT, "Transfer-Encoding: chunked"]])
 def test_C1_any_other_options_request_is_judged(proxy, origin, fields):
     assert_rejected(proxy.ask("OPTIONS", "/enforced/x", *fields), "token_missing")
     assert origin.requests == []

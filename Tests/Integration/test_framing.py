@@ -1,5 +1,8 @@
 """W: where messages begin and end; what smugglers and splitters try."""
 
+import threading
+import time
+
 import pytest
 
 from harness.client import HOST, Closed, request
@@ -333,6 +336,29 @@ def test_W6_endless_interim_answers_are_cut_off(proxy, origin):
     assert response.status == 502 and len(response.interim) < 1000
 
 
+def test_W6_an_error_behind_interim_answers_does_not_land_inside_one(start, origin):
+    hint = b"HTTP/1.1 103 Early Hints\r\n" + b"".join(b"X-%d: %s\r\n" % (n, b"a" * 8000) for n in range(7)) + b"\r\n"
+    failed = Gate()
+
+    def too_many(exchange):
+        exchange.send(hint * 33)
+        assert exchange.peer_closed()
+        failed.open()
+
+    origin.on("/open/big", lambda exchange: exchange.respond(body=b"b" * (8 << 20)))
+    origin.on("/open/x", too_many)
+    proxy = start(origin)
+    with proxy.connect(receive_buffer=4096) as connection:
+        connection.send(request("GET", "/open/big") + request("GET", "/open/x", "Connection: close"))
+        # The socket is full with the end of the first answer when the interim ones come.
+        while "/open/x" not in origin.targets():
+            connection.stream.fill()
+        assert failed.wait()
+        data = connection.stream.take_rest()
+    assert data.count(b"HTTP/1.1 103 ") == 32
+    assert data.count(hint + b"HTTP/1.1 502 ") == 1
+
+
 def test_W8_trailers_pass_but_never_as_credentials(proxy, origin, mint):
     trailers = (f"X-Checksum: abc\r\nX-Firebase-AppCheck: {mint()}\r\nX-AppCheck-Verdict: verified\r\n"
                 "X_AppCheck_Verdict: verified\r\nAuthorization: Bearer x\r\nHost: evil\r\nContent-Length: 5\r\n"
@@ -424,6 +450,53 @@ def test_W10_bytes_behind_an_answer_are_not_the_next_answer(proxy, origin):
     for _ in range(5):
         assert proxy.ask("GET", "/open/next").body == b"ok"
     assert origin.requests[0].connection != origin.requests[1].connection
+
+
+def test_W10_bytes_that_come_after_an_answer_are_not_the_next_answer(start, origin):
+    proxy = start(origin, workers=1)
+    sent = Gate()
+
+    def script(exchange):
+        exchange.respond()
+        time.sleep(0.02)
+        exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
+        sent.open()
+
+    origin.on("/open/x", script)
+    with proxy.connect() as connection:
+        assert connection.ask(request("GET", "/open/x")).body == b"ok"
+        sent.wait()
+        # An answer from the proxy's loop: by then it has seen those bytes.
+        assert connection.ask(request("GET", "/nothing")).status == 404
+        assert connection.ask(request("GET", "/open/next")).body == b"ok"
+
+
+def test_W11_a_client_that_pipelines_without_end_does_not_keep_others_waiting(start, origin):
+    proxy = start(origin, workers=1)
+    done = threading.Event()
+
+    def pump(connection):
+        while not done.is_set():
+            connection.send(request("GET", "/nothing/here") * 200)
+
+    def drain(connection):
+        while not done.is_set():
+            connection.socket.recv(1 << 20)
+
+    with proxy.connect() as greedy:
+        threads = [threading.Thread(target=work, args=(greedy,)) for work in (pump, drain)]
+        for thread in threads:
+            thread.start()
+        waits = []
+        for _ in range(20):
+            before = time.monotonic()
+            assert proxy.ask("GET", "/nothing/there").status == 404
+            waits.append(time.monotonic() - before)
+        done.set()
+        for thread in threads:
+            thread.join()
+    # Ten milliseconds on a machine with other work; without turns it is half a second and more.
+    assert sorted(waits)[len(waits) // 2] < 0.1, waits
 
 
 def test_W11_pipelined_requests_are_each_judged(proxy, origin, keys, mint):

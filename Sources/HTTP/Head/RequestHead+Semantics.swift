@@ -1,8 +1,9 @@
 extension RequestHead {
     /// A CORS preflight (the Fetch standard, section 4.8): browsers send it without the token.
-    /// Plain OPTIONS requests are none (pitfall C1).
+    /// Plain OPTIONS requests are none, and neither are those with a body, which no browser sends
+    /// and a backend might act upon (pitfall C1).
     public var isPreflight: Bool {
-        method == .options && fields.contains(.origin)
+        method == .options && framing == .none && fields.contains(.origin)
             && fields.contains(.accessControlRequestMethod)
     }
 }

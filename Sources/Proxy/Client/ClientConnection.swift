@@ -20,6 +20,8 @@ enum Fate {
 final class ClientConnection {
     private static let lingerTime = Duration.seconds(2)
     private static let lingerBytes = 1 << 20
+    /// Pipelined requests that are served in a row before others have their turn.
+    private static let turnLimit = 16
 
     let state: LoopState
     let socket: Socket
@@ -33,6 +35,7 @@ final class ClientConnection {
     let isPeerTrusted: Bool
     private var isActive = false
     private var isAborted = false
+    private var requestsInTurn = 0
 
     init(_ socket: Socket, peer: SocketAddress, listener: ServedListener, state: LoopState) {
         self.socket = socket
@@ -56,6 +59,7 @@ final class ClientConnection {
             setActive(true)
             fate = await serve(exchange)
             if fate != .keepAlive { break }
+            await endTurn()
         }
         if fate == .linger { await linger() }
         if fate == .reset { socket.resetOnClose() }
@@ -115,9 +119,18 @@ final class ClientConnection {
             }
             if state.isDraining { return nil }
             setActive(false)
+            requestsInTurn = 0
             if await waiter.wait(until: deadline) == .timedOut { return nil }
         }
         return nil
+    }
+
+    /// Lets others go on: a client that pipelines without end gives this task no reason to sleep.
+    private func endTurn() async {
+        requestsInTurn += 1
+        if requestsInTurn < Self.turnLimit { return }
+        requestsInTurn = 0
+        await Task.yield()
     }
 
     private func setActive(_ isActive: Bool) {

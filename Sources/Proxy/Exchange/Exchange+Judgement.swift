@@ -82,7 +82,8 @@ extension Exchange {
         if let app = token.app { record.app = AppIndex(project: token.project, app: app) }
     }
 
-    /// Waits until the refetch of a project's keys has ended; false when that takes too long.
+    /// Waits until the refetch of a project's keys has ended; false when that takes too long, or
+    /// when the keys that came are those of another configuration.
     private func newKeysCame(_ client: ClientConnection, _ project: Int, since attempts: UInt64)
         async -> Bool
     {
@@ -90,7 +91,7 @@ extension Exchange {
         while state.attempts(project) == attempts {
             guard state.awaitKeys(client.waiter) else { return false }
             if await client.waiter.wait(until: deadline) == .timedOut { return false }
-            if client.socket.isPeerClosed { return false }
+            if client.socket.isPeerClosed || state.serving !== serving { return false }
         }
         return true
     }

@@ -19,10 +19,10 @@ extension Exchange {
         await answer(client, problem.problem)
     }
 
-    /// Forwarding failed before any byte of an answer went to the client.
+    /// Forwarding failed before any byte of a final answer went to the client. An interim one may
+    /// still lie in `output`, half sent: ours follows it.
     func fail(_ client: ClientConnection, _ failure: RequestFailure) async -> Fate {
         record.failure = failure
-        output.removeAll()
         guard let problem = failure.problem else { return .close }
         isBodyLost = head.framing != .none
         return await refuse(client, problem)

@@ -201,7 +201,9 @@ extension Exchange {
     ) -> TransactionEnd {
         let hasLeft = transaction.download?.hasSunk ?? false
         // An interim answer may lie half sent in the same buffer.
-        return hasLeft || transaction.interimCount > 0 ? cutOff(failure) : .failed(failure)
+        if hasLeft || transaction.interimCount > 0 { return cutOff(failure) }
+        output.removeAll()
+        return .failed(failure)
     }
 
     private func clientIsGone() -> TransactionEnd {

@@ -118,7 +118,7 @@ final class Exchange {
             }
         }
         input.pin(head.length)
-        // The head may have taken its time, and keys and pools are those of the newest configuration.
+        // The head may have taken its time; keys and pools are those of the newest configuration.
         takeConfiguration()
         note()
     }

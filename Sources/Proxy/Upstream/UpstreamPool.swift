@@ -23,7 +23,9 @@ final class UpstreamServer {
 final class UpstreamPool {
     /// How long a server that could not be reached is passed over while others can.
     private static let avoidance = Duration.seconds(1)
-    /// A connection that lay idle for longer is asked whether it still stands before it is used.
+    /// A connection that lay idle for longer, or that may have something to read, is asked whether
+    /// it still stands before it is used: what came unasked would be taken for the next answer
+    /// (pitfall W10).
     private static let suspicionNanoseconds: Int64 = 250_000_000
 
     let upstream: Upstream
@@ -32,6 +34,7 @@ final class UpstreamPool {
     let idleNanoseconds: Int64
     let servers: [UpstreamServer]
     private var next = 0
+    private var isRetired = false
 
     init(_ upstream: Upstream, addresses: [SocketAddress]) {
         self.upstream = upstream
@@ -74,8 +77,8 @@ final class UpstreamPool {
         while let connection = server.idle.popLast() {
             let socket = connection.socket
             if socket.isPeerClosed || socket.isBroken { continue }
-            let suspectAfter = connection.since.advanced(byNanoseconds: Self.suspicionNanoseconds)
-            if now > suspectAfter && !socket.isQuiet() { continue }
+            let isOld = now > connection.since.advanced(byNanoseconds: Self.suspicionNanoseconds)
+            if (isOld || socket.isReadable) && !socket.isQuiet() { continue }
             return socket
         }
         return nil
@@ -85,7 +88,7 @@ final class UpstreamPool {
     func keep(_ socket: Socket, _ index: Int, now: MonotonicInstant) {
         let server = servers[index]
         socket.waiter = nil
-        if server.idle.count >= upstream.idleConnections || socket.isPeerClosed {
+        if isRetired || server.idle.count >= upstream.idleConnections || socket.isPeerClosed {
             socket.close()
             return
         }
@@ -105,8 +108,9 @@ final class UpstreamPool {
         }
     }
 
-    /// Closes all that lies idle: the upstream left the configuration.
-    func closeIdle() {
+    /// Closes all that lies idle and keeps nothing more: the upstream left the configuration.
+    func retire() {
+        isRetired = true
         for server in servers {
             for connection in server.idle { connection.socket.close() }
             server.idle.removeAll()
