@@ -27,8 +27,12 @@ public final class Waiter {
         self.loop = loop
     }
 
-    /// Sleeps until `wake()` or until `deadline`; returns at once when a wake-up is pending.
+    /// Sleeps until `wake()` or until `deadline`; returns at once when a wake-up is pending or the
+    /// deadline is over.
     public func wait(until deadline: MonotonicInstant = .never) async -> WakeReason {
+        // It is over for a task that is woken all the time, too: a client that sends byte by byte
+        // gets no more time.
+        if deadline <= loop.now { return .timedOut }
         if isSignalled {
             isSignalled = false
             return .ready

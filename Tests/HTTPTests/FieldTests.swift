@@ -156,7 +156,7 @@ struct FieldTests {
     }
 
     @Test(
-        "C1: only OPTIONS with Origin and Access-Control-Request-Method is a preflight",
+        "C1: only OPTIONS with Origin and Access-Control-Request-Method, without body, is a preflight",
         arguments: [
             Case("OPTIONS|Origin: https://a|Access-Control-Request-Method: PUT", true),
             Case("OPTIONS|origin: null|ACCESS-CONTROL-REQUEST-METHOD: PUT", true),
@@ -164,6 +164,8 @@ struct FieldTests {
             Case("OPTIONS|Access-Control-Request-Method: PUT", false), Case("OPTIONS", false),
             Case("OPTIONSX|Origin: https://a|Access-Control-Request-Method: PUT", false),
             Case("GET|Origin: https://a|Access-Control-Request-Method: PUT", false),
+            Case("OPTIONS|Origin: a|Access-Control-Request-Method: PUT|Content-Length: 0", true),
+            Case("OPTIONS|Origin: a|Access-Control-Request-Method: PUT|Content-Length: 1", false),
         ])
     func preflight(_ row: Case<Bool>) throws {
         let parts = row.input.split(separator: "|").map(String.init)

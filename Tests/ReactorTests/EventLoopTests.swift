@@ -30,6 +30,12 @@ private actor Resident {
         return await waiter.wait()
     }
 
+    func wakeAfterDeadline() async -> WakeReason {
+        let waiter = Waiter(loop: loop)
+        waiter.wake()
+        return await waiter.wait(until: loop.now)
+    }
+
     func echoOnce(_ listening: ListeningDescriptor) async throws -> String {
         let waiter = Waiter(loop: loop)
         let listener = try ListeningSocket(listening, loop: loop, waiter: waiter)
@@ -90,6 +96,12 @@ struct EventLoopTests {
     func earlyWake() async throws {
         let resident = try Resident()
         #expect(await resident.keepsAnEarlyWakeUp() == .ready)
+    }
+
+    @Test("W9: a deadline that is over ends a wait, however often its task is woken")
+    func deadlineBeforeWake() async throws {
+        let resident = try Resident()
+        #expect(await resident.wakeAfterDeadline() == .timedOut)
     }
 
     @Test(
