@@ -18,6 +18,21 @@ enum PathFolding {
 
     private static let encodedSemicolon = Array("%3B".utf8)
 
+    /// Where the path parameters of a segment begin, or where it ends. A normal path has the encoded
+    /// semicolon with a capital letter.
+    @inline(__always)
+    static func nameEnd(in path: Span<UInt8>, _ segment: Range<Int>) -> Int {
+        for index in segment {
+            if path[index] == UInt8(ascii: ";") { return index }
+            if path[index] == UInt8(ascii: "%"), index + 2 < segment.upperBound,
+                path[index + 1] == UInt8(ascii: "3"), path[index + 2] == UInt8(ascii: "B")
+            {
+                return index
+            }
+        }
+        return segment.upperBound
+    }
+
     /// Whether a path that starts with "/" is its own folded form.
     @inline(__always)
     static func isFolded(_ path: Span<UInt8>) -> Bool {

@@ -183,8 +183,7 @@ public final class RouteTable: Sendable {
         var start = 1
         while start < path.count {
             let end = segmentEnd(in: path, from: start)
-            var nameEnd = start
-            while nameEnd < end, path[nameEnd] != UInt8(ascii: ";") { nameEnd += 1 }
+            let nameEnd = PathFolding.nameEnd(in: path, start..<end)
             if nameEnd > start {
                 let name = path.extracting(start..<nameEnd)
                 guard !node.isLeaf, let child = paths.child(of: number, folding: name) else {

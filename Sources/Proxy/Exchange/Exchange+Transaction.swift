@@ -149,7 +149,8 @@ extension Exchange {
             transaction.parser.reset()
             return sendOutput(client) ? nil : clientIsGone()
         }
-        let framing = writeAnswerHead(isBodyOutstanding: transaction.isUploading)
+        let framing = writeAnswerHead(
+            isBodyOutstanding: transaction.isUploading || transaction.hasUploadBroken)
         upstreamInput.consume(answer.length)
         record.status = answer.status
         transaction.download = BodyRelay(incoming: answer.framing, outgoing: framing)

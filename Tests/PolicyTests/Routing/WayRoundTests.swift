@@ -83,6 +83,8 @@ struct WayRoundTests {
             ("/admin//x", "admin"), ("/v1/users", "users"), ("/v1/Users/", "users"),
             ("/V1//USERS;v=2", "users"), ("/v1/Users/7", "rest"), ("/administrator", "rest"),
             ("/x/admin", "rest"), ("/admi", "rest"), ("/PAY/", "rest"),
+            ("/admin%3Bx=1", "admin"), ("/admin%3B/y", "admin"), ("/%3Bx/ADMIN", "admin"),
+            ("/admin%3", "rest"), ("/admin%3A", "rest"),
         ])
     func lookAlike(path: String, name: String) throws {
         #expect(try shop().name("GET", "", path) == name)
