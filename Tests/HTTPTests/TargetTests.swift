@@ -66,6 +66,7 @@ struct TargetTests {
             "/public%2f..%2fadmin", "/..", "/../admin", "/a/../../admin", "/admin%00",
             "/admin%0a", "/admin%0D%0Ax", "/admin%1f", "/admin%7f",
             "/..;/admin", "/public/.;x/admin", "/public/..;", "/public\\..\\admin",
+            "/public/..%3B/admin", "/public/.%2E%3bx/admin", "/public/..%20/admin",
             "/\\admin", "/admin%5c", "/%5Cadmin", "/%2561dmin", "/%252fadmin", "/%252e%252e/admin",
             "/%25%36%31dmin", "/%25%32f", "/%c0%ae%c0%ae/admin", "/%C0%AF", "/%c1%9c", "/%e0%80%af",
             "/%e0%9f%80", "/%f0%80%80%af", "/%", "/%6", "/%6g", "/%g6", "/%%61", "/a%u0061",

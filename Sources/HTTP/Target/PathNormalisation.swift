@@ -171,7 +171,7 @@ extension Span where Element == UInt8 {
     /// Whether a segment is "." or "..".
     ///
     /// - Throws: `path` for what a second reading could turn into another path: a dot segment with
-    ///   a path parameter behind it ("..;x"), a triplet that was encoded twice, and UTF-8 that
+    ///   a path parameter ("..;x", also encoded) or a space behind it, a triplet that was encoded twice, and UTF-8 that
     ///   spells an ASCII character too long.
     fileprivate func hasDotSegments() throws(MalformedMessage) -> Bool {
         var found = false
@@ -192,7 +192,10 @@ extension Span where Element == UInt8 {
         if dots == 0 || dots > 2 { return false }
         if index == count || self[index] == 0x2F { return true }
         if self[index] == 0x3B { throw MalformedMessage(.path) }
-        return false
+        switch triplet(at: index) {
+        case 0x3B, 0x20: throw MalformedMessage(.path)
+        default: return false
+        }
     }
 
     private func startsAmbiguousTriplet(at index: Int) -> Bool {
