@@ -106,7 +106,8 @@ def test_O1_check_lists_every_mistake_at_once(config):
 
 @pytest.mark.parametrize("change", [
     lambda text: text + "\n[[route]\n", lambda text: text + "\nkey = \n", lambda text: text + "\n[log]\n",
-    lambda text: "\0" + text, lambda text: text + '\nkey = "\xff"\n'], ids=["bracket", "value", "twice", "nul", "latin"])
+    lambda text: "\0" + text, lambda text: text + '\nkey = "\xff"\n',
+], ids=["bracket", "value", "twice", "nul", "latin"])
 def test_O1_broken_toml_is_said_with_its_place(config, change):
     done = run("check", "-c", config(change))
     assert done.returncode == 1

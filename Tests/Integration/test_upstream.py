@@ -323,6 +323,43 @@ def test_W9_a_body_that_does_not_come_is_not_waited_for(start, origin):
     assert proxy.access_of("/open/stalls")["failure"] in ("client_timeout", "client_aborted")
 
 
+def test_W9_a_client_that_reads_nothing_is_not_waited_for(start, new_origin):
+    origin = new_origin()
+    proxy = start(origin, listener='limits = { idle_timeout = "500ms" }')
+    closed = Gate()
+
+    def script(exchange):
+        exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
+        try:
+            while True:
+                exchange.send(b"a" * 65536)
+        except OSError:
+            closed.open()
+        exchange.close()
+
+    origin.on("/open/unread", script)
+    with proxy.connect(receive_buffer=4096) as connection:
+        connection.send(request("GET", "/open/unread"))
+        assert closed.wait(), "the origin's connection stayed"
+        assert proxy.access_of("/open/unread")["failure"] == "client_timeout"
+
+
+def test_W9_a_client_that_reads_slowly_is_served(start, new_origin):
+    origin = new_origin()
+    proxy = start(origin, listener='limits = { idle_timeout = "1500ms" }')
+    size = 20_000_000
+    origin.on("/open/x", lambda exchange: exchange.respond(body=b"a" * size))
+    with proxy.connect(receive_buffer=65536) as connection:
+        connection.send(request("GET", "/open/x"))
+        response = connection.read_head()
+        # Longer than the idle time altogether, but the kernel's buffers never stand still for that long.
+        for _ in range(25):
+            threading.Event().wait(0.1)
+            response.body_read.append(connection.stream.take(200_000))
+        connection.read_body(response)
+    assert response.body_read.length == size
+
+
 def test_W9_an_idle_connection_is_closed_without_a_word(start, origin):
     proxy = start(origin, listener='limits = { idle_timeout = "300ms" }')
     with proxy.connect() as connection:
