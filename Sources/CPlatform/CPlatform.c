@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -81,6 +82,8 @@ uint64_t CPlatform_raise_descriptor_limit(void) {
 }
 
 void CPlatform_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
+
+void CPlatform_release_free_pages(void) { malloc_trim(0); }
 
 void CPlatform_ignore_sigpipe(void) { signal(SIGPIPE, SIG_IGN); }
 

@@ -25,6 +25,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     private var registrations: [Registration?] = []
     private var freeSlots: [Int] = []
     private var generation: UInt32 = 0
+    private var expired: [Waiter] = []
     var timers: TimerWheel
 
     /// The monotonic clock as the loop read it when it last woke.
@@ -96,7 +97,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
             runReadyJobs()
             if ready.isEmpty { beforeSleep?() }
             poll()
-            timers.advance(to: now)
+            expireWaiters()
         }
         runReadyJobs()
         threadID.store(0, ordering: .relaxed)
@@ -134,6 +135,12 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         for index in 0..<count {
             dispatch(events[index])
         }
+    }
+
+    private func expireWaiters() {
+        timers.advance(to: now, &expired)
+        for waiter in expired { waiter.expire() }
+        expired.removeAll(keepingCapacity: true)
     }
 
     private func dispatch(_ event: epoll_event) {

@@ -25,7 +25,7 @@ struct TimerWheel {
             remove(waiter)
         }
         let slot = Int(due % Int64(Self.slotCount))
-        waiter.slot = slot
+        waiter.slot = Int32(truncatingIfNeeded: slot)
         waiter.previous = nil
         waiter.next = slots[slot]
         waiter.next?.previous = waiter
@@ -38,7 +38,7 @@ struct TimerWheel {
         if let previous = waiter.previous {
             previous.next = waiter.next
         } else {
-            slots[waiter.slot] = waiter.next
+            slots[Int(waiter.slot)] = waiter.next
         }
         waiter.next?.previous = waiter.previous
         waiter.next = nil
@@ -47,8 +47,9 @@ struct TimerWheel {
         filedCount -= 1
     }
 
-    /// Fires what is due and re-files what was only filed here.
-    mutating func advance(to now: MonotonicInstant) {
+    /// Moves what is due to `expired` and re-files what was only filed here. The caller expires it, when the wheel
+    /// can be used again: who is woken may file and remove.
+    mutating func advance(to now: MonotonicInstant, _ expired: inout [Waiter]) {
         let target = now.nanoseconds / Self.slotNanoseconds
         if filedCount == 0 {
             current = target
@@ -58,7 +59,7 @@ struct TimerWheel {
         current = max(current, target - Int64(Self.slotCount))
         while current < target {
             current += 1
-            fire(Int(current % Int64(Self.slotCount)), now)
+            fire(Int(current % Int64(Self.slotCount)), now, &expired)
         }
     }
 
@@ -73,7 +74,9 @@ struct TimerWheel {
         return -1
     }
 
-    private mutating func fire(_ slot: Int, _ now: MonotonicInstant) {
+    private mutating func fire(
+        _ slot: Int, _ now: MonotonicInstant, _ expired: inout [Waiter]
+    ) {
         var entry = slots[slot]
         while let waiter = entry {
             entry = waiter.next
@@ -81,7 +84,7 @@ struct TimerWheel {
                 remove(waiter)
             } else if waiter.deadline <= now {
                 remove(waiter)
-                waiter.expire()
+                expired.append(waiter)
             } else if dueSlot(waiter.deadline) - current < Int64(Self.slotCount) {
                 remove(waiter)
                 file(waiter)
@@ -95,7 +98,7 @@ struct TimerWheel {
     }
 
     /// Slots from now until a filed slot's turn.
-    private func filedDistance(_ slot: Int) -> Int64 {
+    private func filedDistance(_ slot: Int32) -> Int64 {
         let count = Int64(Self.slotCount)
         let distance = (Int64(slot) - current % count + count) % count
         return distance == 0 ? count : distance

@@ -3,6 +3,12 @@ public enum WakeReason: Sendable {
     case ready, timedOut
 }
 
+/// Something that sleeps without a task: it costs nothing but itself until it is woken.
+public protocol Sleeper: AnyObject {
+    /// Called on the loop, once for each `Waiter.sleep`.
+    func awaken(_ reason: WakeReason)
+}
+
 /// The one place where a task of an event loop sleeps.
 ///
 /// Sockets, timers and other tasks of the same loop wake it. A wake-up that comes while nobody
@@ -13,13 +19,14 @@ public enum WakeReason: Sendable {
 public final class Waiter {
     let loop: EventLoop
     private var continuation: UnsafeContinuation<Void, Never>?
+    private var sleeper: (any Sleeper)?
     private var isSignalled = false
     private var isTimedOut = false
 
     // The timer wheel's links. It re-files an entry lazily: `deadline` may be later than the slot
     // that holds it.
     var deadline = MonotonicInstant.never
-    var slot = -1
+    var slot: Int32 = -1
     var next: Waiter?
     unowned(unsafe) var previous: Waiter?
 
@@ -27,19 +34,23 @@ public final class Waiter {
         self.loop = loop
     }
 
+<<<<<<< HEAD
     /// Sleeps until `wake()` or until `deadline`; returns at once when a wake-up is pending or the
     /// deadline is over.
+=======
+    /// Sleeps until `wake()` or until `deadline`; returns at once when a wake-up is pending. A
+    /// deadline that has passed counts for more than a wake-up: a peer that keeps sending bytes
+    /// cannot put it off.
+>>>>>>> 40e4777 (Idle connections keep no task, and buffers of a burst go back)
     public func wait(until deadline: MonotonicInstant = .never) async -> WakeReason {
         // It is over for a task that is woken all the time, too: a client that sends byte by byte
         // gets no more time.
         if deadline <= loop.now { return .timedOut }
         if isSignalled {
             isSignalled = false
-            return .ready
+            return loop.now < deadline ? .ready : .timedOut
         }
-        isTimedOut = false
-        self.deadline = deadline
-        if deadline != .never { loop.timers.file(self) }
+        file(deadline)
         await withUnsafeContinuation(isolation: #isolation) { continuation in
             // The closure can run after a re-enqueue, with other jobs of the loop in between.
             if isSignalled || isTimedOut {
@@ -48,10 +59,15 @@ public final class Waiter {
                 self.continuation = continuation
             }
         }
-        self.deadline = .never
-        let reason: WakeReason = isTimedOut && !isSignalled ? .timedOut : .ready
-        isSignalled = false
-        return reason
+        return takeReason()
+    }
+
+    /// Has `sleeper` woken as `wait` would return, without a task that waits meanwhile. At once when
+    /// a wake-up is pending.
+    public func sleep(_ sleeper: any Sleeper, until deadline: MonotonicInstant) {
+        file(deadline)
+        self.sleeper = sleeper
+        if isSignalled { resume() }
     }
 
     /// Ends the wait, or the next one.
@@ -63,6 +79,7 @@ public final class Waiter {
 
     /// Takes the waiter out of the timer wheel. Call it when its task ends.
     public func invalidate() {
+        sleeper = nil
         loop.timers.remove(self)
     }
 
@@ -72,10 +89,28 @@ public final class Waiter {
     }
 
     @inline(__always)
+    private func file(_ deadline: MonotonicInstant) {
+        isTimedOut = false
+        self.deadline = deadline
+        if deadline != .never { loop.timers.file(self) }
+    }
+
+    @inline(__always)
+    private func takeReason() -> WakeReason {
+        let reason: WakeReason = isTimedOut || loop.now >= deadline ? .timedOut : .ready
+        deadline = .never
+        isSignalled = false
+        return reason
+    }
+
+    @inline(__always)
     private func resume() {
         if let continuation {
             self.continuation = nil
             continuation.resume()
+        } else if let sleeper {
+            self.sleeper = nil
+            sleeper.awaken(takeReason())
         }
     }
 }

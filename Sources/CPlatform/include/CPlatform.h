@@ -48,6 +48,8 @@ uint64_t CPlatform_raise_descriptor_limit(void);
 // Names the calling thread for ps and top; at most 15 bytes.
 void CPlatform_name_thread(const char *name);
 
+void CPlatform_release_free_pages(void);
+
 void CPlatform_ignore_sigpipe(void);
 
 // glibc's table is immutable and, unlike strerror, safe on any thread. NULL for an unknown number.

@@ -22,11 +22,12 @@ final class ClientConnection {
     private static let lingerBytes = 1 << 20
     /// Pipelined requests that are served in a row before others have their turn.
     private static let turnLimit = 16
+    /// How long a task waits for the next request before it ends.
+    private static let taskIdleNanoseconds: Int64 = 100_000_000
 
     let state: LoopState
     let socket: Socket
     let waiter: Waiter
-    let peer: SocketAddress
     /// The peer's IP address; nil on a local socket.
     let peerAddress: IPAddress?
     let listener: ServedListener
@@ -36,10 +37,13 @@ final class ClientConnection {
     private var isActive = false
     private var isAborted = false
     private var requestsInTurn = 0
+    private var idleSince = MonotonicInstant.never
+    private var hasServed = false
+    /// The latest request came right behind the one before: the next one is worth a task that waits.
+    private var isBusy = false
 
     init(_ socket: Socket, peer: SocketAddress, listener: ServedListener, state: LoopState) {
         self.socket = socket
-        self.peer = peer
         self.listener = listener
         self.state = state
         waiter = Waiter(loop: state.loop)
@@ -50,19 +54,37 @@ final class ClientConnection {
         socket.waiter = waiter
     }
 
-    /// Serves the connection until it ends.
-    func run() async {
+    /// Makes the connection known; its task starts with `run`.
+    func open() {
+        idleSince = state.loop.now
         state.recorder.connection(.opened, listener: listener.name)
         state.began(self)
+    }
+
+    /// Serves requests until the connection ends, or until it is idle: then the task ends, and the next byte starts
+    /// another one, which costs a microsecond. A waiting task costs kilobytes, a sleeping connection 400 bytes.
+    func run() async {
         var fate = Fate.keepAlive
-        while let exchange = await nextExchange() {
-            setActive(true)
-            fate = await serve(exchange)
-            if fate != .keepAlive { break }
-            await endTurn()
+        serving: while fate == .keepAlive {
+            switch await next() {
+            case .exchange(let exchange):
+                setActive(true)
+                fate = await serve(exchange)
+                idleSince = state.loop.now
+                hasServed = true
+                if fate == .keepAlive { await endTurn() }
+            case .nothing:
+                waiter.sleep(self, until: idleDeadline)
+                return
+            case .end: break serving
+            }
         }
         if fate == .linger { await linger() }
         if fate == .reset { socket.resetOnClose() }
+        end()
+    }
+
+    private func end() {
         state.ended(self)
         waiter.invalidate()
         socket.close()
@@ -96,33 +118,52 @@ final class ClientConnection {
         return fate
     }
 
-    /// Waits for the first bytes of a request; nil when the connection ends instead.
-    private func nextExchange() async -> Exchange? {
+    private enum Next {
+        /// The first bytes of a request are in its buffer.
+        case exchange(Exchange)
+        /// Nothing came for a while.
+        case nothing
+        case end
+    }
+
+    /// Waits for the first bytes of a request.
+    private func next() async -> Next {
         if let exchange = leftover {
             leftover = nil
-            if !state.isDraining { return exchange }
+            if !state.isDraining { return .exchange(exchange) }
             // Pipelined requests that were not begun are the client's to repeat (RFC 9112, 9.3.2).
             state.giveBack(exchange)
-            return nil
+            return .end
         }
-        let deadline = state.loop.now.advanced(byNanoseconds: listener.idleNanoseconds)
+        let patience = state.loop.now.advanced(byNanoseconds: Self.taskIdleNanoseconds)
+        var reason = WakeReason.ready
         while !isAborted {
             if socket.isReadable {
                 let exchange = state.takeExchange()
                 switch try? socket.read(into: exchange.input) {
-                case .bytes: return exchange
+                case .bytes:
+                    isBusy =
+                        hasServed
+                        && state.loop.now
+                            < idleSince.advanced(byNanoseconds: Self.taskIdleNanoseconds)
+                    return .exchange(exchange)
                 case .wouldBlock: state.giveBack(exchange)
                 case .endOfStream, nil:
                     state.giveBack(exchange)
-                    return nil
+                    return .end
                 }
             }
-            if state.isDraining { return nil }
+            if state.isDraining || state.loop.now >= idleDeadline { return .end }
             setActive(false)
             requestsInTurn = 0
-            if await waiter.wait(until: deadline) == .timedOut { return nil }
+            if reason == .timedOut || !isBusy { return .nothing }
+            reason = await waiter.wait(until: patience)
         }
-        return nil
+        return .end
+    }
+
+    private var idleDeadline: MonotonicInstant {
+        idleSince.advanced(byNanoseconds: listener.idleNanoseconds)
     }
 
     /// Lets others go on: a client that pipelines without end gives this task no reason to sleep.
@@ -155,6 +196,16 @@ final class ClientConnection {
                 if await waiter.wait(until: deadline) == .timedOut { return }
             case .endOfStream, nil: return
             }
+        }
+    }
+}
+
+extension ClientConnection: Sleeper {
+    func awaken(_ reason: WakeReason) {
+        if reason == .timedOut && !socket.isReadable {
+            end()
+        } else {
+            state.startServing(self)
         }
     }
 }

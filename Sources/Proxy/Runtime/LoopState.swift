@@ -11,6 +11,8 @@ final class LoopState {
     private static let refetchPause = Duration.seconds(30)
     private static let keyWaiterLimit = 256
     private static let spareExchangeLimit = 128
+    private static let keptExchanges = 8
+    private static let notableSurplus = 16
 
     let loop: EventLoop
     let recorder: any RequestRecorder
@@ -25,7 +27,12 @@ final class LoopState {
     var date = DateStamp()
     private(set) var isDraining = false
 
+    /// Starts a task that runs a connection.
+    var startServing: (ClientConnection) -> Void = { _ in }
+
     private var spareExchanges: [Exchange] = []
+    /// The fewest spare exchanges at any time since the last sweep: that many were not needed.
+    private var idleExchangeCount = 0
     private var connections: [ObjectIdentifier: ClientConnection] = [:]
     private var keyWaiters: [ObjectIdentifier: Waiter] = [:]
     private var refetches: [Int: Refetch] = [:]
@@ -119,7 +126,9 @@ final class LoopState {
     // MARK: Exchanges
 
     func takeExchange() -> Exchange {
-        spareExchanges.popLast() ?? Exchange(self)
+        let exchange = spareExchanges.popLast() ?? Exchange(self)
+        idleExchangeCount = min(idleExchangeCount, spareExchanges.count)
+        return exchange
     }
 
     func giveBack(_ exchange: Exchange) {
@@ -154,5 +163,17 @@ final class LoopState {
     /// Regular housekeeping.
     func sweep() {
         for pool in pools { pool.sweep(now: loop.now) }
+        releaseIdleExchanges()
+    }
+
+    /// Gives the buffers of a burst that is over back to the system.
+    private func releaseIdleExchanges() {
+        let surplus = idleExchangeCount - Self.keptExchanges
+        idleExchangeCount = spareExchanges.count
+        if surplus <= 0 { return }
+        // The ones used last are at the end, and warm.
+        spareExchanges.removeFirst(min(surplus, spareExchanges.count))
+        idleExchangeCount = spareExchanges.count
+        if surplus >= Self.notableSurplus { Memory.releaseFreePages() }
     }
 }

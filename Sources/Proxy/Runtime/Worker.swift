@@ -49,6 +49,7 @@ public actor Worker {
     /// Starts what the loop does besides serving: handing log lines on, closing what lies idle.
     public func start() {
         loop.beforeSleep = { [recorder = state.recorder] in recorder.flush() }
+        state.startServing = { connection in self.start(connection) }
         Task.immediate(executorPreference: loop) { await sweepRegularly() }
     }
 
@@ -94,6 +95,7 @@ public actor Worker {
     public func stop() {
         isStopped = true
         state.abortAll()
+        state.startServing = { _ in }
         state.recorder.flush()
         loop.stop()
     }
@@ -124,8 +126,14 @@ public actor Worker {
         while let (socket, peer) = try acceptor.socket.accept() {
             let connection = ClientConnection(
                 socket, peer: peer, listener: acceptor.listener, state: state)
-            Task.immediate(executorPreference: loop) { await serve(connection) }
+            connection.open()
+            start(connection)
         }
+    }
+
+    private func start(_ connection: ClientConnection) {
+        // Without the preference a continuation resumes on the global pool first, a thread hop a wait.
+        Task.immediate(executorPreference: loop) { await serve(connection) }
     }
 
     private func serve(_ connection: ClientConnection) async {
