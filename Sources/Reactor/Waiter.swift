@@ -34,21 +34,15 @@ public final class Waiter {
         self.loop = loop
     }
 
-<<<<<<< HEAD
     /// Sleeps until `wake()` or until `deadline`; returns at once when a wake-up is pending or the
     /// deadline is over.
-=======
-    /// Sleeps until `wake()` or until `deadline`; returns at once when a wake-up is pending. A
-    /// deadline that has passed counts for more than a wake-up: a peer that keeps sending bytes
-    /// cannot put it off.
->>>>>>> 40e4777 (Idle connections keep no task, and buffers of a burst go back)
     public func wait(until deadline: MonotonicInstant = .never) async -> WakeReason {
         // It is over for a task that is woken all the time, too: a client that sends byte by byte
         // gets no more time.
         if deadline <= loop.now { return .timedOut }
         if isSignalled {
             isSignalled = false
-            return loop.now < deadline ? .ready : .timedOut
+            return .ready
         }
         file(deadline)
         await withUnsafeContinuation(isolation: #isolation) { continuation in
@@ -97,7 +91,7 @@ public final class Waiter {
 
     @inline(__always)
     private func takeReason() -> WakeReason {
-        let reason: WakeReason = isTimedOut || loop.now >= deadline ? .timedOut : .ready
+        let reason: WakeReason = isTimedOut && !isSignalled ? .timedOut : .ready
         deadline = .never
         isSignalled = false
         return reason
