@@ -161,7 +161,7 @@ struct HTTPClientTests {
         ])
     func deadline(text: String, phase: HTTPClientError.Phase) async throws {
         let (error, _) = try await failure(
-            .init(text, then: .silence), patience: .milliseconds(500))
+            .init(text, then: .silence), patience: .seconds(2))
         #expect(error.phase == phase)
         #expect(error.reason == "no answer in time")
     }
