@@ -1,12 +1,15 @@
 """O: start, stop, reload, and what the proxy tells the people who run it."""
 
 import json
+import multiprocessing
 import re
 import resource
 import signal
 import socket
+import struct
 import subprocess
 import threading
+import time
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -474,6 +477,47 @@ def test_a_missing_configuration_is_said(start, origin, tmp_path):
     done = subprocess.run([BINARY, "run", "-c", tmp_path / "nowhere.conf"], capture_output=True, text=True, timeout=10)
     assert done.returncode == 1
     assert "nowhere.conf" in done.stdout + done.stderr
+
+
+def connect_without_end(port: int, done):
+    """Opens connections that ask for something and are gone, as fast as one process can."""
+    data = request("GET", "/nothing", "Connection: close")
+    while not done.is_set():
+        sockets = [socket.socket() for _ in range(100)]
+        for sock in sockets:
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            try:
+                sock.connect_ex(("127.0.0.1", port))
+                sock.send(data)
+            except OSError:
+                pass
+        for sock in sockets:
+            sock.close()
+
+
+def test_W9_a_flood_of_connections_keeps_neither_clients_nor_sigterm_waiting(start, origin):
+    proxy = start(origin, workers=1, log='access = "off"')
+    done = multiprocessing.Event()
+    floods = [multiprocessing.Process(target=connect_without_end, args=(proxy.port, done), daemon=True)
+              for _ in range(2)]
+    with proxy.connect() as connection:
+        for flood in floods:
+            flood.start()
+        wait_until(lambda: proxy.metric("portcullis_connections_accepted_total") > 500, "the flood comes in")
+        waits = []
+        for _ in range(10):
+            before = time.monotonic()
+            assert connection.ask(request("GET", "/nothing")).status == 404
+            waits.append(time.monotonic() - before)
+    before = time.monotonic()
+    proxy.stop()
+    waits.append((time.monotonic() - before) / 10)
+    done.set()
+    for flood in floods:
+        flood.join()
+    # Some hundredths of a second; when accepting goes before serving it is seconds.
+    assert sorted(waits)[len(waits) // 2] < 0.5 and waits[-1] < 0.5, waits
 
 
 def test_a_flood_of_connections_beyond_the_descriptor_limit_is_survived(start, origin):

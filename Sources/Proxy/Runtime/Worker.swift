@@ -7,6 +7,10 @@ public actor Worker {
     private static let sweepInterval = Duration.seconds(1)
     /// How long accepting pauses when the process or the machine has no descriptor or memory left.
     private static let exhaustionPause = Duration.milliseconds(100)
+    /// Connections accepted in a row before those that are there already have their turn.
+    private static let acceptLimit = 16
+    /// What the kernel may have queued when a listener stops; who comes later is turned away.
+    private static let backlog = 4096
 
     private final class Acceptor {
         let socket: ListeningSocket
@@ -106,7 +110,10 @@ public actor Worker {
         while !acceptor.isStopped {
             var deadline = MonotonicInstant.never
             do throws(Errno) {
-                try acceptAll(acceptor)
+                if try acceptSome(acceptor, limit: Self.acceptLimit) {
+                    await Task.yield()
+                    continue
+                }
             } catch {
                 state.log.log(
                     .error, "cannot accept connections; trying again",
@@ -122,13 +129,16 @@ public actor Worker {
         acceptor.waiter.invalidate()
     }
 
-    private func acceptAll(_ acceptor: Acceptor) throws(Errno) {
-        while let (socket, peer) = try acceptor.socket.accept() {
+    /// - Returns: whether more may be waiting.
+    private func acceptSome(_ acceptor: Acceptor, limit: Int) throws(Errno) -> Bool {
+        for _ in 0..<limit {
+            guard let (socket, peer) = try acceptor.socket.accept() else { return false }
             let connection = ClientConnection(
                 socket, peer: peer, listener: acceptor.listener, state: state)
             connection.open()
             start(connection)
         }
+        return true
     }
 
     private func start(_ connection: ClientConnection) {
@@ -143,7 +153,7 @@ public actor Worker {
     private func stop(_ acceptor: Acceptor) {
         if acceptor.isStopped { return }
         // Connections that the kernel has taken already would be reset with the descriptor.
-        try? acceptAll(acceptor)
+        _ = try? acceptSome(acceptor, limit: Self.backlog)
         acceptor.isStopped = true
         acceptor.socket.close()
         acceptor.waiter.wake()
