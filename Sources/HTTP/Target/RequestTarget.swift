@@ -8,6 +8,7 @@ public struct RequestTarget: Sendable {
     /// How the target was written; what is forwarded is in origin-form, or "*".
     public enum Form: Sendable { case origin, absolute, asterisk }
 
+    /// How the client wrote it.
     public var form: Form = .origin
     /// The target exactly as the client wrote it, for the log.
     public var raw: ByteRange = .empty
@@ -17,7 +18,9 @@ public struct RequestTarget: Sendable {
     /// Query without "?"; always a range of the head. `hasQuery` tells "?" with nothing behind it
     /// from none at all.
     public var query: ByteRange = .empty
+    /// There is a "?".
     public var hasQuery = false
+    /// The path lies in `rewritten`.
     public var isRewritten = false
     /// The normalised path when it differs from what the client wrote.
     public var rewritten: [UInt8] = []
@@ -36,5 +39,12 @@ public struct RequestTarget: Sendable {
     @inline(__always)
     public func pathBytes(in head: Span<UInt8>) -> Span<UInt8> {
         isRewritten ? rewritten.span.slice(path) : head.slice(path)
+    }
+
+    /// The normalised path as text, for servers that are not the data path.
+    ///
+    /// - Parameter head: The bytes that the parser was given.
+    public func pathText(in head: Span<UInt8>) -> String {
+        pathBytes(in: head).withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
     }
 }

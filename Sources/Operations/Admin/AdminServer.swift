@@ -23,7 +23,7 @@ public actor AdminServer {
     private let pages: AdminPages
     private let events: any EventLog
     private let acceptWaiter: Waiter
-    private var waiters: [ObjectIdentifier: Waiter] = [:]
+    private var streams: [ObjectIdentifier: SocketStream] = [:]
     private var isStopped = false
     private var isExhausted = false
 
@@ -56,20 +56,19 @@ public actor AdminServer {
     public func stop() {
         isStopped = true
         acceptWaiter.wake()
-        for waiter in waiters.values { waiter.wake() }
+        for stream in streams.values { stream.endReceiving() }
     }
 
     /// - Returns: when to try again although nothing woke us.
     private func acceptAll(_ listener: ListeningSocket) -> MonotonicInstant {
         // Beyond the limit, connections wait in the kernel; one that ends here wakes us.
-        while waiters.count < Self.connectionLimit {
+        while streams.count < Self.connectionLimit {
             do throws(Errno) {
                 guard let (socket, _) = try listener.accept() else { return .never }
                 isExhausted = false
-                let waiter = Waiter(loop: loop)
-                socket.waiter = waiter
-                waiters[ObjectIdentifier(waiter)] = waiter
-                Task { await serve(socket, waiter) }
+                let stream = SocketStream(socket, loop: loop)
+                streams[ObjectIdentifier(stream)] = stream
+                Task { await serve(stream) }
             } catch {
                 if !isExhausted {
                     events.log(
@@ -83,53 +82,50 @@ public actor AdminServer {
         return .never
     }
 
-    private func serve(_ socket: Socket, _ waiter: Waiter) async {
-        let connection = AdminConnection(socket, waiter, loop: loop)
+    private func serve(_ stream: SocketStream) async {
+        let output = ByteBuffer(capacity: 1 << 10)
         var parser = RequestParser(limits: Self.headLimits)
         var head = RequestHead()
         while !isStopped {
-            let deadline = loop.now.advanced(by: Self.requestTime)
             var refusal: AdminAnswer?
             do throws(MalformedMessage) {
-                guard try await readHead(connection, &parser, &head, until: deadline) else { break }
+                guard try await readHead(stream, &parser, &head) else { break }
                 if head.framing != .none {
-                    refusal = AdminAnswer(refusing: 400, "a request here has no body")
+                    refusal = AdminAnswer(400, text: "a request here has no body\n")
                 }
             } catch {
-                refusal = AdminAnswer(refusing: error.status, error.kind.rawValue)
+                refusal = AdminAnswer(error.status, text: "\(error.kind.rawValue)\n")
             }
-            let answer = refusal ?? pages.answer(head.method, path: connection.path(head))
+            let received = stream.received
+            let answer =
+                refusal ?? pages.answer(head.method, path: head.target.pathText(in: received.bytes))
             let closes = refusal != nil || !head.isPersistent
-            let bytes = answer.serialised(
-                at: loop.wallMicroseconds / 1_000_000,
+            answer.write(
+                to: output, at: loop.wallMicroseconds / 1_000_000,
                 includesBody: head.method != .head, closes: closes)
-            let answered = await connection.write(
-                bytes, until: loop.now.advanced(by: Self.answerTime))
-            if !answered { break }
+            let deadline = loop.now.advanced(by: Self.answerTime)
+            guard await stream.send(output, until: deadline) else { break }
             if closes {
-                // Closing with unread bytes would reset the connection under the answer.
-                await connection.linger(
-                    bytes: Self.lingerBytes, until: loop.now.advanced(by: Self.lingerTime))
+                await stream.linger(
+                    limit: Self.lingerBytes, until: loop.now.advanced(by: Self.lingerTime))
                 break
             }
-            connection.received.consume(head.length)
+            received.consume(head.length)
         }
-        socket.close()
-        waiter.invalidate()
-        waiters[ObjectIdentifier(waiter)] = nil
+        stream.close()
+        streams[ObjectIdentifier(stream)] = nil
         acceptWaiter.wake()
     }
 
-    /// - Returns: false when the connection ended, or `deadline` passed, before there was a head.
+    /// - Returns: false when the connection ended, or the time was over, before there was a head.
     private func readHead(
-        _ connection: AdminConnection, _ parser: inout RequestParser, _ head: inout RequestHead,
-        until deadline: MonotonicInstant
+        _ stream: SocketStream, _ parser: inout RequestParser, _ head: inout RequestHead
     ) async throws(MalformedMessage) -> Bool {
-        while !isStopped {
-            let received = connection.received
-            if try parser.parse(received.bytes, into: &head) { return true }
-            guard await connection.readMore(until: deadline) else { return false }
+        let deadline = loop.now.advanced(by: Self.requestTime)
+        let received = stream.received
+        while try !parser.parse(received.bytes, into: &head) {
+            guard await stream.receive(until: deadline) else { return false }
         }
-        return false
+        return true
     }
 }

@@ -57,34 +57,16 @@ private actor HealthProbe {
 
     func isAlive(_ address: SocketAddress, patience: Duration) async -> Bool {
         let deadline = loop.now.advanced(by: patience)
-        let waiter = Waiter(loop: loop)
-        defer { waiter.invalidate() }
-        guard let socket = try? Socket.connect(to: address, loop: loop) else { return false }
-        defer { socket.close() }
-        socket.waiter = waiter
-        while true {
-            switch socket.connectResult() {
-            case .success: return await ask(socket, waiter, deadline)
-            case .failure: return false
-            case nil: if await waiter.wait(until: deadline) == .timedOut { return false }
-            }
+        guard let stream = await SocketStream.connect(to: address, loop: loop, until: deadline)
+        else { return false }
+        defer { stream.close() }
+        let question = ByteBuffer(capacity: 128)
+        question.append("GET /healthz HTTP/1.1\r\nHost: health\r\nConnection: close\r\n\r\n")
+        guard await stream.send(question, until: deadline) else { return false }
+        let good = "HTTP/1.1 200".utf8
+        while stream.received.count < good.count {
+            guard await stream.receive(until: deadline) else { return false }
         }
-    }
-
-    private func ask(_ socket: Socket, _ waiter: Waiter, _ deadline: MonotonicInstant) async -> Bool
-    {
-        let buffer = ByteBuffer(capacity: 1024)
-        buffer.append("GET /healthz HTTP/1.1\r\nHost: health\r\nConnection: close\r\n\r\n")
-        // The question fits any socket buffer.
-        _ = try? buffer.withUnsafeBytes { bytes throws(Errno) in try socket.write(bytes) }
-        buffer.removeAll()
-        while buffer.count < 12 {
-            switch try? socket.read(into: buffer) {
-            case .bytes: continue
-            case .wouldBlock: if await waiter.wait(until: deadline) == .timedOut { return false }
-            case .endOfStream, nil: return false
-            }
-        }
-        return buffer.withUnsafeBytes { $0.starts(with: "HTTP/1.1 200".utf8) }
+        return stream.received.withUnsafeBytes { $0.starts(with: good) }
     }
 }

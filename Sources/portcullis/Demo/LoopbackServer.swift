@@ -45,47 +45,44 @@ actor LoopbackServer {
         let listener = try ListeningSocket(listening, loop: loop, waiter: waiter)
         while true {
             while let (socket, _) = try listener.accept() {
-                Task { await serve(socket) }
+                Task { await serve(SocketStream(socket, loop: loop)) }
             }
             _ = await waiter.wait()
         }
     }
 
-    private func serve(_ socket: Socket) async {
-        let waiter = Waiter(loop: loop)
-        socket.waiter = waiter
-        let input = ByteBuffer(capacity: 16 << 10)
+    private func serve(_ stream: SocketStream) async {
+        let input = stream.received
         var parser = RequestParser(limits: Self.limits)
         var head = RequestHead()
-        while await readHead(socket, waiter, input, &parser, &head) {
-            var request = LoopbackRequest(head: "", method: "", path: "", bodyCount: 0)
-            request.fill(from: head, input)
+        while await readHead(stream, &parser, &head) {
+            var request = LoopbackRequest(head, in: input.bytes)
             input.consume(head.length)
-            guard let count = await readBody(socket, waiter, input, head.framing) else { break }
+            guard let count = await readBody(stream, head.framing) else { break }
             request.bodyCount = count
-            let answer = handler(request)
-            let isSent = await send(answer, isHead: head.method == .head, socket, waiter)
-            if !isSent || !head.isPersistent { break }
+            let output = ByteBuffer(capacity: 1024)
+            handler(request).write(to: output, includesBody: head.method != .head)
+            guard await stream.send(output, until: deadline), head.isPersistent else { break }
         }
-        waiter.invalidate()
-        socket.close()
+        stream.close()
     }
 
+    private var deadline: MonotonicInstant { loop.now.advanced(by: Self.idleTime) }
+
     private func readHead(
-        _ socket: Socket, _ waiter: Waiter, _ input: ByteBuffer, _ parser: inout RequestParser,
-        _ head: inout RequestHead
+        _ stream: SocketStream, _ parser: inout RequestParser, _ head: inout RequestHead
     ) async -> Bool {
+        let input = stream.received
         while true {
             guard let isComplete = try? parser.parse(input.bytes, into: &head) else { return false }
             if isComplete { return true }
-            if await !readMore(socket, waiter, input) { return false }
+            guard await stream.receive(until: deadline) else { return false }
         }
     }
 
     /// The number of bytes of the body; nil when it did not come whole.
-    private func readBody(
-        _ socket: Socket, _ waiter: Waiter, _ input: ByteBuffer, _ framing: BodyFraming
-    ) async -> Int? {
+    private func readBody(_ stream: SocketStream, _ framing: BodyFraming) async -> Int? {
+        let input = stream.received
         var decoder = BodyDecoder(framing)
         var total = 0
         while true {
@@ -100,58 +97,29 @@ actor LoopbackServer {
                 total += count
             case .needsMore(let skip):
                 input.consume(skip)
-                if await !readMore(socket, waiter, input) { return nil }
+                guard await stream.receive(until: deadline) else { return nil }
             }
         }
     }
+}
 
-    private func readMore(_ socket: Socket, _ waiter: Waiter, _ input: ByteBuffer) async -> Bool {
-        let deadline = loop.now.advanced(by: Self.idleTime)
-        input.reserve(4096)
-        while true {
-            switch try? socket.read(into: input) {
-            case .bytes: return true
-            case .wouldBlock:
-                if await waiter.wait(until: deadline) == .timedOut { return false }
-            case .endOfStream, nil: return false
-            }
-        }
-    }
-
-    private func send(_ answer: LoopbackAnswer, isHead: Bool, _ socket: Socket, _ waiter: Waiter)
-        async -> Bool
-    {
-        let output = ByteBuffer(capacity: 1024)
-        output.appendStatusLine(answer.status)
-        output.append("Content-Type: ")
-        output.append(answer.contentType)
-        output.append("\r\nContent-Length: ")
-        output.append(decimal: UInt64(answer.body.utf8.count))
-        output.append("\r\nCache-Control: no-store\r\n\r\n")
-        if !isHead { output.append(answer.body) }
-        while !output.isEmpty {
-            let result = try? output.withUnsafeBytes { bytes throws(Errno) in
-                try socket.write(bytes)
-            }
-            switch result {
-            case .bytes(let count): output.consume(count)
-            case .wouldBlock: _ = await waiter.wait(until: loop.now.advanced(by: Self.idleTime))
-            case .endOfStream, nil: return false
-            }
-        }
-        return true
+extension LoopbackAnswer {
+    fileprivate func write(to output: ByteBuffer, includesBody: Bool) {
+        output.appendStatusLine(status)
+        output.appendField("Content-Type", contentType)
+        output.appendField("Content-Length", decimal: UInt64(body.utf8.count))
+        output.appendField("Cache-Control", "no-store")
+        output.appendLineEnd()
+        if includesBody { output.append(body) }
     }
 }
 
 extension LoopbackRequest {
-    fileprivate mutating func fill(from parsed: RequestHead, _ input: ByteBuffer) {
-        let bytes = input.bytes
+    fileprivate init(_ parsed: RequestHead, in bytes: Span<UInt8>) {
         head = Self.text(bytes.extracting(first: parsed.length))
         method = Self.text(bytes.slice(parsed.methodName))
-        path =
-            parsed.target.isRewritten
-            ? String(decoding: parsed.target.rewritten, as: UTF8.self)
-            : Self.text(bytes.slice(parsed.target.path))
+        path = parsed.target.pathText(in: bytes)
+        bodyCount = 0
     }
 
     private static func text(_ bytes: Span<UInt8>) -> String {

@@ -31,9 +31,7 @@ struct SentRequest {
 
     /// The normalised path.
     var path: [UInt8] {
-        let range = head.target.path
-        return head.target.isRewritten
-            ? Array(head.target.rewritten[Int(range.start)..<range.end]) : slice(range)
+        head.target.pathBytes(in: bytes.span).withUnsafeBytes { Array($0) }
     }
 
     /// Without "?".
