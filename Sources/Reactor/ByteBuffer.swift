@@ -34,6 +34,7 @@ public final class ByteBuffer {
     /// Bytes appended and not yet consumed.
     public var count: Int { back - front }
 
+    /// Whether no byte waits to be read.
     public var isEmpty: Bool { back == front }
 
     /// The bytes that wait to be read.
@@ -70,13 +71,15 @@ public final class ByteBuffer {
     /// Consumes `count` bytes but keeps them readable as `pinnedBytes`.
     public func pin(_ count: Int) {
         precondition(pinnedCount == 0 && count >= 0 && count <= back - front)
-        pinStart = front
+        // Nothing pinned lies at 0, as the invariant has it, wherever `front` goes from here.
+        pinStart = count > 0 ? front : 0
         pinnedCount = count
         front += count
     }
 
     /// Gives up the pinned bytes.
     public func unpin() {
+        pinStart = 0
         pinnedCount = 0
         if front == back {
             front = 0
@@ -86,6 +89,7 @@ public final class ByteBuffer {
 
     /// Forgets every byte, pinned ones too; the memory stays.
     public func removeAll() {
+        pinStart = 0
         pinnedCount = 0
         front = 0
         back = 0
@@ -151,7 +155,7 @@ public final class ByteBuffer {
         back += 1
     }
 
-    /// Appends the bytes of a span.
+    /// Appends the bytes of a span, which must not be this buffer's own: making room moves those.
     public func append(_ span: Span<UInt8>) {
         let count = span.count
         if count == 0 { return }

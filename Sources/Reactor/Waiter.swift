@@ -17,19 +17,26 @@ public protocol Sleeper: AnyObject {
 ///
 /// A waiter belongs to one event loop and is not thread-safe.
 public final class Waiter {
+    /// The loop of the task that sleeps here.
     let loop: EventLoop
     private var continuation: UnsafeContinuation<Void, Never>?
     private var sleeper: (any Sleeper)?
     private var isSignalled = false
-    private var isTimedOut = false
+    /// The last wait's deadline passed.
+    private(set) var isTimedOut = false
 
     // The timer wheel's links. It re-files an entry lazily: `deadline` may be later than the slot
     // that holds it.
     var deadline = MonotonicInstant.never
+    /// The slot of the wheel; -1 when it is in none.
     var slot: Int32 = -1
+    /// The neighbour behind it in that slot.
     var next: Waiter?
+    /// The neighbour before it. Safe: a filed waiter's neighbours are filed too, and the wheel
+    /// holds every waiter that is.
     unowned(unsafe) var previous: Waiter?
 
+    /// A place to sleep for one task of `loop`.
     public init(loop: EventLoop) {
         self.loop = loop
     }
@@ -77,6 +84,7 @@ public final class Waiter {
         loop.timers.remove(self)
     }
 
+    /// The deadline has passed: ends the wait.
     func expire() {
         isTimedOut = true
         resume()
