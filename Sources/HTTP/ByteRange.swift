@@ -3,7 +3,9 @@
 /// The data path passes ranges instead of copies. A range means nothing without the bytes it was
 /// made for.
 public struct ByteRange: Sendable, Equatable {
+    /// Index of the first byte.
     public var start: Int32
+    /// Number of bytes.
     public var count: Int32
 
     @inline(__always)
@@ -12,10 +14,13 @@ public struct ByteRange: Sendable, Equatable {
         self.count = Int32(truncatingIfNeeded: count)
     }
 
+    /// No bytes.
     public static let empty = ByteRange(start: 0, count: 0)
 
+    /// Whether it has no bytes.
     public var isEmpty: Bool { count == 0 }
 
+    /// Index behind the last byte.
     public var end: Int { Int(start) + Int(count) }
 }
 

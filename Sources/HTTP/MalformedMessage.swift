@@ -28,6 +28,7 @@ public struct MalformedMessage: Error, Sendable, Equatable {
         case expectation = "expectation"
     }
 
+    /// What is wrong.
     public var kind: Kind
 
     public init(_ kind: Kind) {

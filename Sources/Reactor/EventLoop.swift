@@ -26,6 +26,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     private var freeSlots: [Int] = []
     private var generation: UInt32 = 0
     private var expired: [Waiter] = []
+    /// The deadlines of this loop's waiters.
     var timers: TimerWheel
 
     /// The monotonic clock as the loop read it when it last woke.
@@ -59,6 +60,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
     // MARK: Executor
 
+    /// Takes a job of any thread; one that comes from the loop itself needs no lock.
     public func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         if isOnLoop {
@@ -69,14 +71,17 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         wakeUp()
     }
 
+    /// The executor of actors that live here.
     public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
         UnownedSerialExecutor(ordinary: self)
     }
 
+    /// Traps when the caller is on another thread.
     public func checkIsolated() {
         precondition(isOnLoop, "not on the event loop's thread")
     }
 
+    /// Whether the caller is on the loop's thread: the runtime asks before it traps.
     public func isIsolatingCurrentContext() -> Bool? {
         isOnLoop
     }
@@ -173,6 +178,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
     // MARK: Registrations
 
+    /// Watches a descriptor from now on.
+    ///
+    /// - Throws: what epoll_ctl(2) says.
     func register(_ registration: Registration, events: UInt32) throws(Errno) {
         generation &+= 1
         let slot: Int

@@ -2,15 +2,18 @@ internal import Glibc
 
 /// What tells one version of a file from another, as fstat(2) has it.
 public struct FileStatus: Sendable, Equatable {
+    /// Not a folder, device or pipe.
     public let isRegularFile: Bool
     /// Bytes.
     public let size: Int64
     /// Of the file system and, in it, of the file: a renamed-over path has another file.
     public let device: UInt64
+    /// Changes when another file takes the name.
     public let inode: UInt64
     /// Last change of the content, nanoseconds since 1970.
     public let modifiedNanoseconds: Int64
 
+    /// What fstat(2) said.
     init(_ status: stat) {
         isRegularFile = status.st_mode & S_IFMT == S_IFREG
         size = Int64(status.st_size)

@@ -4,6 +4,7 @@ internal import Glibc
 /// A listening descriptor that outlives any loop: made once, shared or handed over, closed when the
 /// last owner lets go.
 public final class ListeningDescriptor: Sendable {
+    /// Open for as long as this object lives.
     let descriptor: Int32
     /// The address that it is bound to, with the real port when 0 was asked for.
     public let address: SocketAddress
@@ -14,6 +15,7 @@ public final class ListeningDescriptor: Sendable {
     /// - Parameter isShared: `SO_REUSEPORT`: every loop has a descriptor of its own on the same
     ///   port, and the kernel spreads connections.
     public init(_ address: SocketAddress, unixPath: String? = nil, isShared: Bool) throws(Errno) {
+        /// Open for as long as this object lives.
         let descriptor = try Syscalls.socket(family: address.family)
         do throws(Errno) {
             if !address.isLocal {
@@ -48,6 +50,9 @@ public final class ListeningSocket {
     private let registration: Registration
     private var isOpen = true
 
+    /// Watches a descriptor for one loop; `waiter` is woken when connections wait.
+    ///
+    /// - Throws: what epoll_ctl(2) says.
     public init(_ listening: ListeningDescriptor, loop: EventLoop, waiter: Waiter) throws(Errno) {
         self.listening = listening
         registration = Registration(descriptor: listening.descriptor, loop: loop)

@@ -2,6 +2,7 @@ internal import Glibc
 
 /// Why a name has no address.
 public struct ResolutionError: Error, Sendable, CustomStringConvertible {
+    /// The name that was asked for.
     public let host: String
     /// The resolver's own text (gai_strerror(3)).
     public let reason: String

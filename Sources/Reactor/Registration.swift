@@ -3,18 +3,26 @@ internal import CPlatform
 /// A descriptor that a loop watches, and what is known about it. Edge-triggered: a flag stays set
 /// until a call would have blocked.
 class Registration {
+    /// Owned by whoever made the registration.
     let descriptor: Int32
+    /// The loop that watches.
     let loop: EventLoop
+    /// Its place in the loop's table.
     var slot = 0
+    /// Tells its events from those of an earlier registration in the same slot.
     var generation: UInt32 = 0
     /// Woken by every event.
     final var waiter: Waiter?
+    /// A read may bring something.
     final var isReadable = true
+    /// A write may take something.
     final var isWritable = true
     /// The peer will send nothing more, or the connection broke.
     final var isPeerClosed = false
+    /// The connection is over in both directions.
     final var isBroken = false
 
+    /// A registration that no loop knows yet.
     init(descriptor: Int32, loop: EventLoop) {
         self.descriptor = descriptor
         self.loop = loop

@@ -174,6 +174,7 @@ public final class Socket {
         Syscalls.close(registration.descriptor)
     }
 
+    /// Sends small writes at once (TCP_NODELAY).
     func disableDelay() {
         // A socket without the option (local, or already reset) works all the same.
         try? Syscalls.setOption(registration.descriptor, level: Int32(IPPROTO_TCP), TCP_NODELAY, 1)

@@ -51,8 +51,10 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
         }
     }
 
+    /// AF_INET, AF_INET6 or AF_UNIX.
     var family: Int32 { Int32(storage.ss_family) }
 
+    /// Whether it is the path of a local socket.
     public var isLocal: Bool { family == AF_UNIX }
 
     /// The port, or nil for a local address.
@@ -107,6 +109,7 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
         }
     }
 
+    /// Lends the address to a system call.
     func withUnsafeStorage<R>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
         // Safe: sockaddr is the common initial part of what the storage holds.
         withUnsafePointer(to: storage) { pointer in
@@ -114,6 +117,7 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
         }
     }
 
+    /// Lends room for an address to a system call, which says how much it used.
     mutating func withUnsafeMutableStorage<R>(
         _ body: (UnsafeMutablePointer<sockaddr>, UnsafeMutablePointer<socklen_t>) -> R
     ) -> R {

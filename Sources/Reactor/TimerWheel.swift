@@ -5,6 +5,7 @@
 /// entry stays filed where it is until that slot comes up, and only then moves to where its
 /// deadline is now.
 struct TimerWheel {
+    /// How long one slot is: the precision of every deadline.
     static let slotNanoseconds: Int64 = 64_000_000
     private static let slotCount = 512
 
@@ -13,6 +14,7 @@ struct TimerWheel {
     /// The slot number up to which everything due has fired.
     private var current: Int64
 
+    /// An empty wheel.
     init(now: MonotonicInstant) {
         current = now.nanoseconds / Self.slotNanoseconds
     }
@@ -33,6 +35,7 @@ struct TimerWheel {
         filedCount += 1
     }
 
+    /// Takes a waiter out; does nothing when it is not filed.
     mutating func remove(_ waiter: Waiter) {
         if waiter.slot < 0 { return }
         if let previous = waiter.previous {

@@ -10,6 +10,7 @@ public struct VerificationStep: Sendable, Equatable {
 
     /// What is checked, as one word: `form`, `algorithm`, `issuer`, `signature`, `expiry`…
     public let name: String
+    /// How it went.
     public let outcome: Outcome
 
     public init(name: String, outcome: Outcome) {

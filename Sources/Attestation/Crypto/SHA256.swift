@@ -2,6 +2,7 @@ internal import COpenSSL
 
 /// The 32 bytes of a SHA-256 (FIPS 180-4).
 public struct SHA256Digest: Sendable, Equatable {
+    /// In the order of FIPS 180-4.
     public let bytes: InlineArray<32, UInt8>
 
     public init(bytes: InlineArray<32, UInt8>) {

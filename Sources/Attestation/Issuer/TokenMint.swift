@@ -4,6 +4,7 @@ public struct TokenMint: Sendable {
     /// Life of a limited-use token, in seconds (docs/app-check-tokens.md 1).
     public static let limitedUseLifetime: Int64 = 300
 
+    /// Signs the tokens.
     public let key: SigningKey
     /// The `kid` of the tokens.
     public let keyID: String

@@ -42,6 +42,7 @@ public struct SkippedKey: Equatable, Sendable {
 
     /// Position among the key set's `keys`, from 0.
     public let index: Int
+    /// What is wrong with it.
     public let reason: Reason
 
     public init(index: Int, reason: Reason) {

@@ -4,16 +4,22 @@ public import Policy
 /// A checked configuration. Nothing in it can be wrong any more; it is immutable and shared by all
 /// event loops.
 public struct Configuration: Sendable {
+    /// `[server]`.
     public var server = Server()
+    /// `[log]`.
     public var log = Log()
+    /// `[admin]`; nil when there is none.
     public var admin: Admin?
+    /// In file order, at least one.
     public var listeners: [Listener] = []
     /// In file order; `Route` and verdicts refer to projects by index.
     public var projects: [ProjectSource] = []
     /// In file order; routes refer to upstreams by index.
     public var upstreams: [Upstream] = []
+    /// Every `[[route]]`, ready to be searched.
     public var routes: RouteTable
 
+    /// A configuration with the defaults everywhere else.
     public init(routes: RouteTable) {
         self.routes = routes
     }
@@ -23,6 +29,7 @@ public struct Configuration: Sendable {
 public struct Server: Sendable, Equatable {
     /// Event loops; 0 is one per CPU that the process may use.
     public var workers = 0
+    /// Where key sets are kept for the next start.
     public var stateDirectory = "/var/lib/portcullis"
     /// How long SIGTERM and a reload wait for requests in flight.
     public var drainTimeout: Duration = .seconds(30)
@@ -53,8 +60,11 @@ public struct Log: Sendable, Equatable {
     public enum Format: String, Sendable, CaseIterable { case json, text }
     public enum Access: String, Sendable, CaseIterable { case all, rejected, off }
 
+    /// Lines below it are not written.
     public var level: Level = .info
+    /// Of access and event lines alike.
     public var format: Format = .json
+    /// Which requests get a line.
     public var access: Access = .all
 
     public init() {}
@@ -62,7 +72,9 @@ public struct Log: Sendable, Equatable {
 
 /// `[admin]`
 public struct Admin: Sendable, Equatable {
+    /// Where metrics and probes are answered.
     public var listen: ListenAddress
+    /// Holds the bearer token that changes need.
     public var tokenFile: String?
 
     public init(listen: ListenAddress, tokenFile: String?) {
@@ -89,9 +101,11 @@ public enum ListenAddress: Sendable, Hashable, CustomStringConvertible {
 public struct Listener: Sendable, Equatable {
     /// The label in metrics: the address as the file has it.
     public var name: String
+    /// Where clients connect.
     public var listen: ListenAddress
     /// Networks whose `X-Forwarded-*` fields are believed. Default: nobody.
     public var trustedProxies: [IPNetwork] = []
+    /// What a client may cost.
     public var limits = ListenerLimits()
 
     public init(name: String, listen: ListenAddress) {
@@ -102,7 +116,9 @@ public struct Listener: Sendable, Equatable {
 
 /// `limits` of a listener.
 public struct ListenerLimits: Sendable, Equatable {
+    /// Bytes of a request's head.
     public var headerBytes = 32 << 10
+    /// Field lines of a request's head.
     public var headers = 100
     /// Bytes of a request body.
     public var body: UInt64 = 64 << 20
@@ -129,7 +145,9 @@ public struct ProjectSource: Sendable, Equatable {
         }
     }
 
+    /// The project whose tokens are accepted.
     public var project: Project
+    /// Where its key set is.
     public var keys: KeySource
     /// PEM file that replaces the system's trust store for the key set's URL.
     public var keysCA: String?
@@ -161,9 +179,13 @@ public struct Upstream: Sendable, Equatable {
         case roundRobin = "round_robin"
     }
 
+    /// Unique; the label in logs and metrics.
     public var name: String
+    /// At least one.
     public var servers: [ListenAddress]
+    /// How a server is chosen.
     public var balance: Balance = .leastRequests
+    /// Longest time to establish a connection.
     public var connectTimeout: Duration = .seconds(2)
     /// From the last byte of the request to the response head.
     public var responseHeaderTimeout: Duration = .seconds(30)

@@ -25,6 +25,7 @@ struct ChunkedDecoder: Sendable {
     private var extensionBytes = 0
     private var extensionBytesOfMessage = 0
 
+    /// What came behind the last chunk and may be forwarded.
     private(set) var trailers = TrailerReader()
 
     /// Hexadecimal digits of a size, leading zeros included.

@@ -19,6 +19,7 @@ public struct HTTPClientError: Error, Sendable, Equatable, CustomStringConvertib
         case body
     }
 
+    /// How far the request came.
     public let phase: Phase
     /// The host and port that this phase talked to: of the URL, or of the egress proxy.
     public let host: String

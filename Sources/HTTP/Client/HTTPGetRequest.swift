@@ -3,6 +3,7 @@ public import TLS
 
 /// A GET that the client is to make.
 public struct HTTPGetRequest: Sendable {
+    /// What to get.
     public var url: HTTPURL
     /// Fields beyond the client's own. Their values are never logged.
     public var fields: [(name: String, value: String)] = []

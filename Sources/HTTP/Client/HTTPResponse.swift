@@ -1,5 +1,6 @@
 /// A complete answer with status 200.
 public struct HTTPResponse: Sendable {
+    /// 200 to 599.
     public let status: UInt16
     /// Field lines in the order in which they came; names in lower case.
     public let fields: [(name: String, value: String)]

@@ -29,9 +29,11 @@ public struct HTTPURLError: Error, Sendable, Equatable, CustomStringConvertible 
 ///
 /// The caller decides where plain `http` is allowed.
 public struct HTTPURL: Sendable, Equatable {
+    /// https.
     public let isSecure: Bool
     /// Lower case; an IPv6 literal has no brackets.
     public let host: String
+    /// The scheme's own when the URL has none.
     public let port: UInt16
     /// Path and query, at least "/"; visible ASCII only.
     public let target: String

@@ -8,7 +8,9 @@ enum Impatience: Error {
 
 /// How long one request of the client may still wait, and whether anybody still wants it.
 final class RequestPatience {
+    /// Where the request's task sleeps.
     let waiter: Waiter
+    /// The end of the whole request.
     let deadline: MonotonicInstant
     private var isCancelled = false
 

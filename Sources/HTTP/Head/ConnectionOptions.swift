@@ -1,7 +1,10 @@
 /// What the `Connection` lines of a head ask for (RFC 9110, section 7.6.1).
 struct ConnectionOptions: Sendable {
+    /// `close`.
     private(set) var hasClose = false
+    /// `keep-alive`.
     private(set) var hasKeepAlive = false
+    /// `upgrade`.
     private(set) var hasUpgrade = false
 
     /// More options than this are an attempt to make the proxy compare names all day.

@@ -1,7 +1,10 @@
 /// One field line of a head (RFC 9110, section 5.2): where its name and its trimmed value are.
 public struct FieldLine: Sendable {
+    /// Without the colon.
     public var name: ByteRange
+    /// Without white space around it.
     public var value: ByteRange
+    /// What the proxy makes of the field.
     public var known: KnownField
     /// The line is about this connection only and must not be forwarded: a standard hop-by-hop
     /// field, or one that `Connection` nominates and may nominate (RFC 9110, section 7.6.1).
@@ -20,6 +23,7 @@ public struct FieldLine: Sendable {
 
 /// The field lines of a head in the order in which they came. Keeps its memory between messages.
 public struct FieldSection: Sendable {
+    /// In the order of the message.
     public var lines: [FieldLine] = []
     /// One bit per `KnownField` that occurs, so that asking for an absent field costs nothing.
     public var present: UInt64 = 0

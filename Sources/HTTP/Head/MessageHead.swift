@@ -16,11 +16,17 @@ public enum BodyFraming: Sendable, Equatable {
 /// A parsed and validated request head. Every range refers to the bytes that were given to the
 /// parser.
 public struct RequestHead: Sendable {
+    /// The method, for comparisons; `other` for an unknown one.
     public var method: Method = .other
+    /// The method as it came: a token (RFC 9110, section 9.1).
     public var methodName: ByteRange = .empty
+    /// From the start line.
     public var version: Version = .http11
+    /// What is asked for; its path is in normal form.
     public var target = RequestTarget()
+    /// Every field line, in order.
     public var fields = FieldSection()
+    /// How the body is delimited; a request never ends with its connection.
     public var framing: BodyFraming = .none
     /// The connection may carry another request after this one.
     public var isPersistent = true
@@ -40,9 +46,13 @@ public struct RequestHead: Sendable {
 public struct ResponseHead: Sendable {
     /// 100 to 599.
     public var status: UInt16 = 0
+    /// From the start line.
     public var version: Version = .http11
+    /// May be empty.
     public var reason: ByteRange = .empty
+    /// Every field line, in order.
     public var fields = FieldSection()
+    /// How the body is delimited, given the request's method (RFC 9112, section 6.3).
     public var framing: BodyFraming = .none
     /// The connection may carry another response after this one's body.
     public var isPersistent = true

@@ -2,6 +2,7 @@
 public struct CORS: Sendable, Equatable {
     /// Exact origins, or "*".
     public var allowOrigins: [String]
+    /// Scripts may send cookies and read the answer.
     public var allowCredentials = false
     /// Answer preflights here instead of forwarding them.
     public var answerPreflights = false
@@ -12,6 +13,7 @@ public struct CORS: Sendable, Equatable {
     /// Seconds that a browser may cache an answered preflight.
     public var maxAge = 600
 
+    /// `cors` with its defaults.
     public init(allowOrigins: [String]) {
         self.allowOrigins = allowOrigins
     }

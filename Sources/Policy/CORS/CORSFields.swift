@@ -15,6 +15,7 @@ public final class CORSFields: Sendable {
     private let rejection: [Field]
     private let preflight: [Field]
 
+    /// Prepares the fields of a route.
     public init(_ route: Route, _ cors: CORS) {
         self.cors = cors
         let credentials =

@@ -20,6 +20,7 @@ public struct IPAddress: Sendable, Hashable {
         self.init(high: words.high, low: words.low)
     }
 
+    /// Whether it is an IPv4 address, mapped or not.
     public var isIPv4: Bool { high == 0 && low >> 32 == 0xffff }
 
     /// Writes what one client is for `sticky_by = "client_ip"`: an IPv4 address as it is, of an

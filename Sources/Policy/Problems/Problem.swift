@@ -6,9 +6,13 @@
 public final class Problem: Sendable {
     /// The stable word in the document, in logs and in `WWW-Authenticate`.
     public let code: String
+    /// Status of the answer.
     public let status: UInt16
+    /// For gRPC callers: a code of the gRPC specification, 1 to 16.
     public let grpcStatus: UInt8
+    /// RFC 9457, section 3.1.4.
     public let title: String
+    /// RFC 9457, section 3.1.5; never which check failed.
     public let detail: String
     /// The document: `application/problem+json`.
     public let body: [UInt8]

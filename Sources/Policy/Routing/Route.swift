@@ -1,5 +1,6 @@
 /// One `[[route]]`, checked.
 public struct Route: Sendable {
+    /// `app_check`.
     public enum Mode: String, Sendable, CaseIterable { case off, monitor, enforce }
 
     /// Unique; the label in logs and metrics.
@@ -16,16 +17,21 @@ public struct Route: Sendable {
     public var projects: [Int]?
     /// Accepted apps as (project, app) indices; nil: every app of those projects.
     public var apps: [AppIndex]?
+    /// How strictly tokens are looked at.
     public var mode: Mode = .monitor
     /// The share of clients that is enforced, in millionths of a percent: 0 to 100,000,000.
     public var enforcedShare: UInt32 = 100_000_000
     /// Which clients make up the share: two routes with equal seeds and shares enforce the same
     /// clients. Key `share_seed`; the default is the route's name.
     public var seed: String
+    /// What one client is, for the enforced share.
     public var stickyBy: StickyKey = .clientIP
+    /// Keeps the token's own field on the way upstream.
     public var forwardToken = false
+    /// nil: answers of our own carry no CORS fields.
     public var cors: CORS?
 
+    /// A route that monitors every request of a path.
     public init(name: String, path: String, upstream: Int) {
         self.name = name
         seed = name
@@ -36,9 +42,12 @@ public struct Route: Sendable {
 
 /// An app by its place in the configuration.
 public struct AppIndex: Sendable, Hashable {
+    /// Index of the project.
     public var project: Int
+    /// Index of the app among the project's.
     public var app: Int
 
+    /// The app at a place.
     public init(project: Int, app: Int) {
         self.project = project
         self.app = app

@@ -12,6 +12,7 @@
 /// A look-up costs the same for 10 routes and for 10,000: one hash look-up for each label of the
 /// host and for each segment of the path that some route knows. It does not allocate.
 public final class RouteTable: Sendable {
+    /// In the order of the configuration.
     public let routes: [Route]
     /// Who is enforced on each route.
     public let shares: [EnforcedShare]

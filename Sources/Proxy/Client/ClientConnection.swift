@@ -25,14 +25,19 @@ final class ClientConnection {
     /// How long a task waits for the next request before it ends.
     private static let taskIdleNanoseconds: Int64 = 100_000_000
 
+    /// What all requests of this loop share.
     let state: LoopState
+    /// The client's own socket.
     let socket: Socket
+    /// Where the connection's task sleeps; lent to the upstream sockets that it uses.
     let waiter: Waiter
     /// The peer's IP address; nil on a local socket.
     let peerAddress: IPAddress?
+    /// The settings that the connection was accepted under.
     let listener: ServedListener
     /// The peer's address as text, without port.
     let peerHost: String
+    /// The peer is one of the listener's `trusted_proxies`.
     let isPeerTrusted: Bool
     private var isActive = false
     private var isAborted = false
@@ -42,6 +47,7 @@ final class ClientConnection {
     /// The latest request came right behind the one before: the next one is worth a task that waits.
     private var isBusy = false
 
+    /// Takes over an accepted socket.
     init(_ socket: Socket, peer: SocketAddress, listener: ServedListener, state: LoopState) {
         self.socket = socket
         self.listener = listener

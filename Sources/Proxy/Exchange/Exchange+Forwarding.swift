@@ -5,9 +5,11 @@ internal import Reactor
 
 /// A connection to an upstream server, lent to one exchange.
 struct UpstreamLease {
+    /// Connected, or believed to be.
     let socket: Socket
     /// Index of the server in its pool.
     let server: Int
+    /// It lay idle in the pool before: the server may have closed it meanwhile.
     let isReused: Bool
 }
 
@@ -64,7 +66,9 @@ extension Exchange {
 
     // MARK: Connecting
 
+    /// No server of the upstream could be reached.
     struct ConnectFailure: Error {
+        /// The last server's failure.
         let reason: RequestFailure
     }
 

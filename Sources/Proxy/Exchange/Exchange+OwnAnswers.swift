@@ -219,6 +219,7 @@ extension RequestFailure {
 }
 
 extension MalformedMessage {
+    /// What the client is told.
     var problem: ProxyProblem {
         switch status {
         case 405: .methodNotAllowed

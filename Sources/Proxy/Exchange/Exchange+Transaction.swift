@@ -20,18 +20,27 @@ struct Transaction {
         case clientBody, upstreamIntake, answerHead, answerBody, clientIntake
     }
 
+    /// The connection to the server.
     let server: Socket
+    /// The server's pool, for its time-outs.
     let pool: UpstreamPool
+    /// Reads the answer's head. Backends are trusted with larger heads than clients.
     var parser = ResponseParser(limits: HeadLimits(bytes: 64 << 10, fields: 256))
+    /// The request is not complete yet.
     var isUploading = true
     /// The server stopped reading before the request was complete.
     var hasUploadBroken = false
     /// The relay of the answer's body, once its head is there.
     var download: BodyRelay?
+    /// What is waited for; it chooses the time-out and says whose fault one is.
     var obstacle = Obstacle.answerHead
+    /// Much was moved: other connections of the loop have their turn first.
     var isPausing = false
+    /// When a byte moved last, in either direction.
     var lastProgress: MonotonicInstant
+    /// The relays' activity at `lastProgress`.
     var activity: UInt64 = 0
+    /// Interim answers so far.
     var interimCount = 0
 }
 

@@ -16,16 +16,25 @@ final class Exchange {
     // Strong on purpose: an unowned reference costs two atomic operations a use. LoopState lets go
     // of its spare exchanges when the loop ends.
     let state: LoopState
+    /// What the client sends: the head, pinned while the request lasts, and the body behind it.
     let input = ByteBuffer(capacity: inputSize)
+    /// What goes to the client.
     let output = ByteBuffer(capacity: outputSize)
+    /// What the server sends.
     let upstreamInput = ByteBuffer(capacity: upstreamInputSize)
+    /// What goes to the server.
     let upstreamOutput = ByteBuffer(capacity: outputSize)
+    /// The request's head; its ranges refer to the pinned bytes of `input`.
     var head = RequestHead()
+    /// The upstream's head; its ranges refer to `upstreamInput`.
     var answer = ResponseHead()
+    /// What the log and the metrics will be told.
     let record = RequestRecord()
+    /// When the request's first bytes were there.
     var startedAt = MonotonicInstant.never
     /// The client's address: the peer's, or what a trusted proxy says it is.
     var clientAddress: IPAddress?
+    /// What the client is for the enforced share; empty when it has no such key.
     var shareKey: [UInt8] = []
     /// `head` describes this request.
     var isHeadKnown = true
@@ -38,6 +47,7 @@ final class Exchange {
     /// The pools of that configuration: its routes know upstreams by their place.
     private(set) var pools: [UpstreamPool]
 
+    /// An exchange for any request of this loop.
     init(_ state: LoopState) {
         self.state = state
         serving = state.serving
@@ -102,6 +112,7 @@ final class Exchange {
     private func readHead(_ client: ClientConnection) async throws(Interruption) {
         var parser = RequestParser(limits: client.listener.headLimits)
         let deadline = startedAt.advanced(byNanoseconds: client.listener.headerNanoseconds)
+        /// What the client sends: the head, pinned while the request lasts, and the body behind it.
         let input = self.input
         while true {
             do throws(MalformedMessage) {

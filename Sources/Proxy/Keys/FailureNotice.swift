@@ -5,11 +5,13 @@ internal import Reactor
 struct FailureNotice: Sendable {
     /// What makes two failures the same.
     struct Kind: Equatable, Sendable {
+        /// How the attempt ended.
         var result: KeyRefreshResult
         /// There were usable keys all the same.
         var isBridged: Bool
     }
 
+    /// How long the same failure goes without another line.
     static let reminder: Duration = .seconds(300)
 
     private var latest: Kind?

@@ -6,12 +6,15 @@ internal import Reactor
 enum KeyFile {
     /// What a file held, and which version of it that was.
     struct Content {
+        /// The whole file.
         let bytes: [UInt8]
+        /// Which version of the file it was.
         let version: FileStatus
     }
 
     /// Why a file could not be read, as the end of a sentence.
     struct Failure: Error {
+        /// As in "cannot read FILE: …".
         let reason: String
     }
 

@@ -6,6 +6,7 @@ internal import TLS
 
 /// Why a project's keys could not be had.
 struct KeyFetchFailure: Error {
+    /// In which phase it failed.
     let result: KeyRefreshResult
     /// What failed, where, and what to do.
     let reason: String
@@ -25,6 +26,7 @@ final class KeyOrigin {
     /// Longest time for a whole attempt.
     private static let patience: Duration = .seconds(15)
 
+    /// The project, and where its keys come from.
     let source: ProjectSource
     private let loop: EventLoop
     private let client: HTTPClient
@@ -32,6 +34,7 @@ final class KeyOrigin {
     private var knownVersion: FileStatus?
     private var readVersion: FileStatus?
 
+    /// An origin that nothing was read from yet.
     init(_ source: ProjectSource, loop: EventLoop, version: String) {
         self.source = source
         self.loop = loop
@@ -155,6 +158,7 @@ final class KeyOrigin {
 }
 
 extension KeyRefreshResult {
+    /// The label of a failed request.
     init(_ phase: HTTPClientError.Phase) {
         self =
             switch phase {

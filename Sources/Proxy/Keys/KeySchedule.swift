@@ -43,6 +43,7 @@ struct KeySchedule: Sendable {
         case wait(until: MonotonicInstant)
     }
 
+    /// How often to do what.
     let intervals: Intervals
     /// When the keys in use were asked for; nil when there are none.
     private(set) var fetchedAt: MonotonicInstant?

@@ -9,6 +9,7 @@ internal import Synchronization
 /// knows leaves it as immutable snapshots. A failure never takes good keys away; only a newer
 /// good set and age do.
 public actor KeySetKeeper {
+    /// The control loop.
     public nonisolated let loop: EventLoop
     public nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 

@@ -27,6 +27,7 @@ public struct ProjectKeys: Sendable {
 /// The keys of every project at one moment, in the order of the configuration. Immutable: each
 /// event loop gets a copy.
 public struct KeySnapshot: Sendable {
+    /// By index of the project.
     public let sets: [ProjectKeys]
     /// Counts the configurations: projects are known by their place, so these keys belong to the
     /// configuration that they were made for and to no other.
@@ -34,6 +35,7 @@ public struct KeySnapshot: Sendable {
     /// Counts the changes: of two snapshots the one with the higher count is the newer one.
     public let change: UInt64
 
+    /// A snapshot; tests leave out the counts.
     public init(sets: [ProjectKeys], edition: UInt64 = 0, change: UInt64 = 0) {
         self.sets = sets
         self.edition = edition

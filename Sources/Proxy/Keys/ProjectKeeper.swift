@@ -6,6 +6,7 @@ internal import Reactor
 ///
 /// It has one task, so there is never more than one fetch under way.
 final class ProjectKeeper {
+    /// The project, and where its keys come from.
     let source: ProjectSource
     private let loop: EventLoop
     private let log: any EventLog
@@ -28,6 +29,7 @@ final class ProjectKeeper {
     /// Somebody waits for the end of the next attempt, even when it changes nothing.
     private var isRefetchAwaited = false
 
+    /// A keeper that has asked for nothing yet.
     init(
         _ source: ProjectSource, loop: EventLoop, intervals: KeySchedule.Intervals,
         stateDirectory: String?, version: String, log: any EventLog

@@ -15,6 +15,7 @@ struct SavedKeySet: Equatable {
     var source: String
     /// Wall clock, seconds since 1970.
     var fetchedAt: Int64
+    /// The key set as it was received.
     var body: [UInt8]
 
     /// Where a project's key set is kept. A name is no path: what could be one in it is escaped.
@@ -49,12 +50,14 @@ struct SavedKeySet: Equatable {
         return .seconds(max(0, seconds))
     }
 
+    /// A key set that was received now or earlier.
     init(source: String, fetchedAt: Int64, body: [UInt8]) {
         self.source = source
         self.fetchedAt = fetchedAt
         self.body = body
     }
 
+    /// Reads what `fileContent` wrote; nil for anything else.
     init?(fileContent bytes: [UInt8]) {
         guard let lineEnd = bytes.firstIndex(of: 0x0A) else { return nil }
         let line = String(decoding: bytes[..<lineEnd], as: UTF8.self)
@@ -66,6 +69,7 @@ struct SavedKeySet: Equatable {
             source: String(words[2]), fetchedAt: fetchedAt, body: Array(bytes[(lineEnd + 1)...]))
     }
 
+    /// What the file holds.
     var fileContent: [UInt8] {
         Array("\(Self.mark) \(fetchedAt) \(source)\n".utf8) + body
     }

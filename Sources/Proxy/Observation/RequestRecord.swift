@@ -28,26 +28,35 @@ public enum RequestFailure: String, Sendable, CaseIterable {
 public final class RequestRecord {
     /// Wall clock at the first byte of the request, microseconds since 1970.
     public var startedAt: Int64 = 0
+    /// The label of the listener that the request came in by.
     public var listener = ""
     /// Client address as text, without port.
     public var clientAddress = ""
     /// Value of X-Request-Id: ours, or the one a trusted proxy sent.
     public var requestID: [UInt8] = []
+    /// The method, for comparisons; `other` for an unknown one.
     public var method: Method = .other
+    /// The method as the client sent it.
     public var methodName: [UInt8] = []
     /// Target as the client sent it; logs must redact it.
     public var target: [UInt8] = []
+    /// Canonical host without port (`RequestTarget.host`); empty when there was none.
     public var host: [UInt8] = []
+    /// Value of User-Agent as sent; empty when there was none.
     public var userAgent: [UInt8] = []
     /// The version that the client spoke, as the log names it: "http/1.0" or "http/1.1".
     public var protocolVersion: StaticString = "http/1.1"
     /// Index of the route, or nil when none was chosen.
     public var route: Int?
+    /// What policy was told about the token; nil when the request ended before that.
     public var verdict: Verdict?
+    /// What policy decided; nil when it was not asked.
     public var action: Action?
+    /// The code of a rejection; nil for every other end.
     public var code: RejectionCode?
     /// Configured app of a verified token; nil is `other` when `hasApp`, else no app at all.
     public var app: AppIndex?
+    /// A verified token named an app.
     public var hasApp = false
     /// The claims of a verified token.
     public var token: VerifiedToken?
@@ -60,6 +69,7 @@ public final class RequestRecord {
     /// Body bytes received from and sent to the client.
     public var bytesIn: UInt64 = 0
     public var bytesOut: UInt64 = 0
+    /// Index of the upstream that was asked; nil when none was.
     public var upstream: Int?
     /// Index of the server in its upstream.
     public var upstreamServer: Int?
@@ -76,6 +86,7 @@ public final class RequestRecord {
     /// The verdict came from the cache of verified tokens.
     public var isCachedVerdict = false
 
+    /// A record for the first request.
     public init() {}
 
     /// Readies the object for the next request of the same connection.

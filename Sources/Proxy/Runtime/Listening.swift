@@ -3,7 +3,9 @@ public import Reactor
 
 /// Why a listener cannot be opened: which, and what to do.
 public struct ListenError: Error, Sendable, CustomStringConvertible {
+    /// The address as configured.
     public let address: ListenAddress
+    /// What is wrong, and what to do about it.
     public let reason: String
 
     public var description: String { "cannot listen on \(address): \(reason)" }
@@ -33,10 +35,12 @@ struct Listening {
         return descriptors
     }
 
+    /// Whether descriptors of this address are there.
     func isOpen(_ address: ListenAddress) -> Bool {
         open[address] != nil
     }
 
+    /// The addresses that are listened on, in no order.
     var addresses: [ListenAddress] { Array(open.keys) }
 
     /// Forgets the descriptors of addresses that are listened on no more.
@@ -104,6 +108,7 @@ extension ListeningDescriptor {
 }
 
 extension ListenError {
+    /// Words for what the kernel said.
     init(address: ListenAddress, _ error: Errno) {
         let reason =
             switch error {

@@ -14,17 +14,28 @@ final class LoopState {
     private static let keptExchanges = 8
     private static let notableSurplus = 16
 
+    /// The loop itself.
     let loop: EventLoop
+    /// Where each request's record goes.
     let recorder: any RequestRecorder
+    /// Where everything else that is worth a line goes.
     let log: any EventLog
+    /// Asks for a project's keys, by its name; returns at once.
     let requestRefetch: @Sendable (String) -> Void
 
+    /// The configuration of requests that begin now.
     private(set) var serving: ServingConfiguration
+    /// In the order of the configuration's upstreams.
     private(set) var pools: [UpstreamPool]
+    /// Every project's keys, in the order of the configuration.
     private(set) var keys: KeySnapshot
+    /// The verified tokens; empty after each change of configuration.
     let tokens: TokenCache
+    /// Makes the ids of requests.
     var identifiers: RequestIDGenerator
+    /// The line `Date` of our own answers.
     var date = DateStamp()
+    /// No request may begin any more.
     private(set) var isDraining = false
 
     /// Starts a task that runs a connection.
@@ -125,12 +136,14 @@ final class LoopState {
 
     // MARK: Exchanges
 
+    /// Lends an exchange for a request: a spare one, or a new one.
     func takeExchange() -> Exchange {
         let exchange = spareExchanges.popLast() ?? Exchange(self)
         idleExchangeCount = min(idleExchangeCount, spareExchanges.count)
         return exchange
     }
 
+    /// Takes an exchange back. What it still holds of a request is forgotten.
     func giveBack(_ exchange: Exchange) {
         exchange.shrink()
         if spareExchanges.count < Self.spareExchangeLimit { spareExchanges.append(exchange) }
@@ -138,12 +151,15 @@ final class LoopState {
 
     // MARK: Connections
 
+    /// Client connections that are open.
     var connectionCount: Int { connections.count }
 
+    /// A client connection was accepted.
     func began(_ connection: ClientConnection) {
         connections[ObjectIdentifier(connection)] = connection
     }
 
+    /// A client connection is over.
     func ended(_ connection: ClientConnection) {
         connections[ObjectIdentifier(connection)] = nil
     }

@@ -17,6 +17,7 @@ public actor ProxyServer {
         loop.asUnownedSerialExecutor()
     }
 
+    /// A server whose control loop is `loop`; nothing is open before `start`.
     public init(loop: EventLoop, log: any EventLog) {
         self.loop = loop
         self.log = log

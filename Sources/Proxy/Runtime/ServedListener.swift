@@ -6,14 +6,20 @@ internal import Reactor
 /// A listener's settings in the form that requests use: one reference to hold, times in
 /// nanoseconds.
 final class ServedListener: Sendable {
+    /// The settings as configured.
     let listener: Listener
+    /// The label in logs and metrics.
     let name: String
+    /// What a request's head may measure.
     let headLimits: HeadLimits
     /// Bytes of a request's body.
     let bodyLimit: UInt64
+    /// From a request's first byte to the end of its head.
     let headerNanoseconds: Int64
+    /// Without a byte in either direction, and between requests.
     let idleNanoseconds: Int64
 
+    /// Prepares a listener's settings.
     init(_ listener: Listener) {
         self.listener = listener
         name = listener.name

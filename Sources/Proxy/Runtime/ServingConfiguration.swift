@@ -6,12 +6,17 @@ public import Reactor
 /// A configuration made ready to serve: checked text, resolved addresses, prepared verifier and
 /// shares. Immutable; every loop holds the current one, and every request the one it began with.
 public final class ServingConfiguration: Sendable {
+    /// The configuration itself; indices in records refer to it.
     public let configuration: Configuration
     /// Addresses by upstream; empty while no name of it resolves.
     public let addresses: [[SocketAddress]]
+    /// Which route serves a request.
     let table: RouteTable
+    /// By index of the route.
     let routes: [ServedRoute]
+    /// By index of the project.
     let projects: [Project]
+    /// Judges tokens of these projects.
     let verifier: TokenVerifier
     /// By project.
     let fingerprints: [[ClientFingerprint]]
@@ -22,6 +27,7 @@ public final class ServingConfiguration: Sendable {
         return wanted > 0 ? wanted : Syscalls.usableProcessors()
     }
 
+    /// Prepares a configuration.
     public init(_ configuration: Configuration, addresses: [[SocketAddress]]) {
         self.configuration = configuration
         self.addresses = addresses
@@ -36,16 +42,24 @@ public final class ServingConfiguration: Sendable {
 /// A route with everything that can be prepared before a request comes. An object, so that a
 /// request holds one reference and copies nothing.
 final class ServedRoute: Sendable {
+    /// The route as configured.
     let route: Route
+    /// The route's place in the configuration.
     let index: Int
+    /// How strictly tokens are looked at.
     let mode: Route.Mode
+    /// Index of the upstream.
     let upstream: Int
+    /// The token's own field goes upstream.
     let forwardsToken: Bool
     /// Who is enforced; nil where the share decides nothing.
     let share: EnforcedShare?
+    /// What `cors` adds to answers of our own; nil without `cors`.
     let cors: CORSFields?
+    /// Preflights are answered here instead of forwarded.
     let answersPreflights: Bool
 
+    /// Prepares a route.
     init(_ route: Route, index: Int) {
         self.route = route
         self.index = index

@@ -3,17 +3,24 @@ internal import Reactor
 
 /// One server of an upstream as one loop sees it.
 final class UpstreamServer {
+    /// A connection that nobody uses.
     struct IdleConnection {
+        /// Its last answer was read to the end.
         let socket: Socket
+        /// When it became idle.
         let since: MonotonicInstant
     }
 
+    /// One resolved address.
     let address: SocketAddress
+    /// Requests that are under way on it, from this loop.
     fileprivate(set) var activeCount = 0
+    /// Its idle connections; the one that was used last is the last.
     fileprivate(set) var idle: [IdleConnection] = []
     /// A server that refused a connection is asked again only after this, unless there is no other.
     fileprivate var avoidedUntil = MonotonicInstant(nanoseconds: 0)
 
+    /// A server that nothing is known about yet.
     init(address: SocketAddress) {
         self.address = address
     }
@@ -28,14 +35,20 @@ final class UpstreamPool {
     /// (pitfall W10).
     private static let suspicionNanoseconds: Int64 = 250_000_000
 
+    /// The upstream as configured.
     let upstream: Upstream
+    /// Longest time to establish a connection.
     let connectNanoseconds: Int64
+    /// From the end of the request to the head of the answer.
     let responseHeadNanoseconds: Int64
+    /// Between two bytes, and for an idle connection.
     let idleNanoseconds: Int64
+    /// One for each resolved address.
     let servers: [UpstreamServer]
     private var next = 0
     private var isRetired = false
 
+    /// A pool without connections.
     init(_ upstream: Upstream, addresses: [SocketAddress]) {
         self.upstream = upstream
         connectNanoseconds = upstream.connectTimeout.nanoseconds
