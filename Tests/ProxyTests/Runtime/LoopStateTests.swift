@@ -87,7 +87,7 @@ struct LoopStateTests {
             }
             state.adopt(KeySnapshot(sets: [], edition: 2, change: 6))
             #expect(state.keys.change == 6)
-            #expect(await waiter.wait(until: loop.loop.now) == .ready)
+            #expect(await waiter.wait(until: loop.loop.now.advanced(by: .seconds(10))) == .ready)
         }
     }
 
