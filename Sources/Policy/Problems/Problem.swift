@@ -74,6 +74,6 @@ extension Problem {
     fileprivate convenience init(_ code: ProxyProblem) {
         self.init(
             code: code.rawValue, status: code.status, grpcStatus: code.grpcStatus,
-            retryAfter: code.retryAfter, code.text)
+            retryAfter: nil, code.text)
     }
 }

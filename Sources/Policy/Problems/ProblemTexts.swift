@@ -66,15 +66,11 @@ extension ProxyProblem {
         case .uriTooLong: ("URI too long", "The request target exceeds the limit.")
         case .expectationFailed:
             ("Expectation failed", "The only expectation that can be met is 100-continue.")
-        case .misdirected: ("Misdirected request", "This connection does not serve this host.")
         case .headerTooLarge: ("Header too large", "The request's header fields exceed the limit.")
-        case .internalError:
-            ("Internal error", "The proxy failed; the request id leads to its log.")
         case .upstreamUnreachable: ("Upstream unreachable", "No backend server could be reached.")
         case .upstreamReset:
             ("Upstream failed", "The backend closed the connection before it answered.")
         case .upstreamProtocol: ("Upstream failed", "The backend's answer does not follow HTTP.")
-        case .draining: ("Shutting down", "This instance is going away. Try again.")
         case .upstreamTimeout: ("Upstream timeout", "The backend did not answer in time.")
         case .versionNotSupported: ("HTTP version not supported", "Use HTTP/1.1.")
         }

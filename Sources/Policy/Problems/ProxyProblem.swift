@@ -8,12 +8,8 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
     case bodyTooLarge = "body_too_large"
     case uriTooLong = "uri_too_long"
     case expectationFailed = "expectation_failed"
-    case misdirected = "misdirected"
     case headerTooLarge = "header_too_large"
     case versionNotSupported = "version_not_supported"
-    // Ours.
-    case internalError = "internal"
-    case draining
     // The upstream's side.
     case upstreamUnreachable = "upstream_unreachable"
     case upstreamTimeout = "upstream_timeout"
@@ -30,11 +26,8 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
         case .bodyTooLarge: 413
         case .uriTooLong: 414
         case .expectationFailed: 417
-        case .misdirected: 421
         case .headerTooLarge: 431
-        case .internalError: 500
         case .upstreamUnreachable, .upstreamReset, .upstreamProtocol: 502
-        case .draining: 503
         case .upstreamTimeout: 504
         case .versionNotSupported: 505
         }
@@ -45,15 +38,12 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
     public var grpcStatus: UInt8 {
         switch self {
         case .badRequest, .headerTooLarge, .uriTooLong, .expectationFailed, .versionNotSupported,
-            .misdirected, .upstreamReset, .upstreamProtocol, .internalError:
+            .upstreamReset, .upstreamProtocol:
             13
         case .notFound, .methodNotAllowed: 12
         case .bodyTooLarge: 8
         case .requestTimeout, .upstreamTimeout: 4
-        case .draining, .upstreamUnreachable: 14
+        case .upstreamUnreachable: 14
         }
     }
-
-    /// Seconds for Retry-After, where another try may help soon.
-    public var retryAfter: Int? { self == .draining ? 1 : nil }
 }

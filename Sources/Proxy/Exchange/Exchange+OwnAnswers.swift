@@ -209,7 +209,6 @@ extension RequestFailure {
         case .clientTimeout, .headerTimeout: .requestTimeout
         case .bodyTooLarge: .bodyTooLarge
         case .noRoute: .notFound
-        case .draining: .draining
         case .upstreamConnect, .upstreamUnresolved: .upstreamUnreachable
         case .upstreamReset: .upstreamReset
         case .upstreamConnectTimeout, .upstreamHeaderTimeout, .upstreamIdleTimeout: .upstreamTimeout

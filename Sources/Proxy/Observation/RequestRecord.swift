@@ -12,7 +12,6 @@ public enum RequestFailure: String, Sendable, CaseIterable {
     case headerTimeout = "header_timeout"
     // Ours.
     case noRoute = "no_route"
-    case draining
     // The upstream's side: one word per way to fail.
     case upstreamConnect = "upstream_connect"
     case upstreamConnectTimeout = "upstream_connect_timeout"
