@@ -17,20 +17,22 @@ extension Exchange {
         // upstream's word.
         writeKeptFields(withLength: framing == .none)
         switch framing {
-        case .length(let length):
-            output.append("Content-Length: ")
-            output.append(decimal: length)
-            output.append("\r\n")
+        case .length(let length): output.appendField("Content-Length", decimal: length)
         case .chunked: output.append("Transfer-Encoding: chunked\r\n")
         case .none, .untilClose: break
         }
+        writePersistence()
+        output.append("\r\n")
+        return framing
+    }
+
+    /// Tells the client what becomes of the connection, where its version would not assume so.
+    func writePersistence() {
         if !willPersist {
             output.append("Connection: close\r\n")
         } else if head.version == .http10 {
             output.append("Connection: keep-alive\r\n")
         }
-        output.append("\r\n")
-        return framing
     }
 
     /// Passes an interim answer on, except to clients that would not understand it, and a 100 that
@@ -50,12 +52,9 @@ extension Exchange {
     }
 
     private func writeStatusLine() {
-        output.append("HTTP/1.1 ")
-        output.append(decimal: UInt64(answer.status))
-        output.append(" ")
         let upstreamInput = self.upstreamInput
-        output.append(upstreamInput.bytes.slice(answer.reason))
-        output.append("\r\n")
+        output.appendStatusLine(
+            answer.status, reason: upstreamInput.bytes.slice(answer.reason))
     }
 
     private func writeKeptFields(withLength: Bool) {

@@ -80,29 +80,27 @@ extension Exchange {
     }
 
     private func writeProblem(_ problem: Problem) {
-        output.append("Content-Type: application/problem+json\r\nContent-Length: ")
-        output.append(decimal: UInt64(problem.body.count))
-        output.append("\r\nCache-Control: no-store\r\n")
+        output.appendField("Content-Type", "application/problem+json")
+        output.appendField("Content-Length", decimal: UInt64(problem.body.count))
+        output.appendField("Cache-Control", "no-store")
         if let challenge = problem.challenge {
-            output.append("WWW-Authenticate: ")
-            output.append(challenge)
-            output.append("\r\n")
+            output.appendField("WWW-Authenticate", challenge.span)
         }
         if let delay = problem.retryAfter {
-            output.append("Retry-After: ")
-            output.append(delay)
-            output.append("\r\n")
+            output.appendField("Retry-After", delay.span)
         }
     }
 
     /// A trailers-only answer (gRPC over HTTP/2, "Responses"): status and message are fields of the
     /// head.
     private func writeGRPC(_ problem: Problem) {
-        output.append("Content-Type: application/grpc\r\nContent-Length: 0\r\ngrpc-status: ")
-        output.append(decimal: UInt64(problem.grpcStatus))
-        output.append("\r\ngrpc-message: ")
+        output.appendField("Content-Type", "application/grpc")
+        output.appendField("Content-Length", decimal: 0)
+        output.appendField("grpc-status", decimal: UInt64(problem.grpcStatus))
+        output.append("grpc-message: ")
         output.append(problem.code)
-        output.append("\r\nCache-Control: no-store\r\n")
+        output.appendLineEnd()
+        output.appendField("Cache-Control", "no-store")
     }
 
     private func writeCORS(_ answer: CORSFields.Answer, _ route: ServedRoute) {
@@ -116,16 +114,11 @@ extension Exchange {
     }
 
     private func writeCommonFields() {
-        output.append("X-Request-Id: ")
-        output.append(record.requestID)
-        output.append("\r\n")
+        let id = record.requestID
+        output.appendField("X-Request-Id", id.span)
         state.date.appendField(to: output, unixSeconds: state.loop.wallMicroseconds / 1_000_000)
-        if !willPersist {
-            output.append("Connection: close\r\n")
-        } else if head.version == .http10 {
-            output.append("Connection: keep-alive\r\n")
-        }
-        output.append("\r\n")
+        writePersistence()
+        output.appendLineEnd()
     }
 
     private var isGRPCCall: Bool {
