@@ -15,7 +15,6 @@ public final class ListeningDescriptor: Sendable {
     /// - Parameter isShared: `SO_REUSEPORT`: every loop has a descriptor of its own on the same
     ///   port, and the kernel spreads connections.
     public init(_ address: SocketAddress, unixPath: String? = nil, isShared: Bool) throws(Errno) {
-        /// Open for as long as this object lives.
         let descriptor = try Syscalls.socket(family: address.family)
         do throws(Errno) {
             if !address.isLocal {

@@ -50,8 +50,8 @@ struct TimerWheel {
         filedCount -= 1
     }
 
-    /// Moves what is due to `expired` and re-files what was only filed here. The caller expires it, when the wheel
-    /// can be used again: who is woken may file and remove.
+    /// Moves what is due to `expired` and re-files what was only filed here. The caller expires it,
+    /// when the wheel can be used again: who is woken may file and remove.
     mutating func advance(to now: MonotonicInstant, _ expired: inout [Waiter]) {
         let target = now.nanoseconds / Self.slotNanoseconds
         if filedCount == 0 {

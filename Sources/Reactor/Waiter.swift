@@ -63,8 +63,8 @@ public final class Waiter {
         return takeReason()
     }
 
-    /// Has `sleeper` woken as `wait` would return, without a task that waits meanwhile. At once when
-    /// a wake-up is pending.
+    /// Has `sleeper` woken as `wait` would return, without a task that waits meanwhile. At once
+    /// when a wake-up is pending.
     public func sleep(_ sleeper: any Sleeper, until deadline: MonotonicInstant) {
         file(deadline)
         self.sleeper = sleeper

@@ -171,8 +171,8 @@ extension Span where Element == UInt8 {
     /// Whether a segment is "." or "..".
     ///
     /// - Throws: `path` for what a second reading could turn into another path: a dot segment with
-    ///   a path parameter ("..;x", also encoded) or a space behind it, a triplet that was encoded twice, and UTF-8 that
-    ///   spells an ASCII character too long.
+    ///   a path parameter ("..;x", also encoded) or a space behind it, a triplet that was encoded
+    ///   twice, and UTF-8 that spells an ASCII character too long.
     fileprivate func hasDotSegments() throws(MalformedMessage) -> Bool {
         var found = false
         for index in indices {

@@ -18,8 +18,8 @@ enum PathFolding {
 
     private static let encodedSemicolon = Array("%3B".utf8)
 
-    /// Where the path parameters of a segment begin, or where it ends. A normal path has the encoded
-    /// semicolon with a capital letter.
+    /// Where the path parameters of a segment begin, or where it ends. A normal path has the
+    /// encoded semicolon with a capital letter.
     @inline(__always)
     static func nameEnd(in path: Span<UInt8>, _ segment: Range<Int>) -> Int {
         for index in segment {

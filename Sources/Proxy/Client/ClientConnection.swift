@@ -44,7 +44,8 @@ final class ClientConnection {
     private var requestsInTurn = 0
     private var idleSince = MonotonicInstant.never
     private var hasServed = false
-    /// The latest request came right behind the one before: the next one is worth a task that waits.
+    /// The latest request came right behind the one before: the next one is worth a task that
+    /// waits.
     private var isBusy = false
 
     /// Takes over an accepted socket.
@@ -67,8 +68,9 @@ final class ClientConnection {
         state.began(self)
     }
 
-    /// Serves requests until the connection ends, or until it is idle: then the task ends, and the next byte starts
-    /// another one, which costs a microsecond. A waiting task costs kilobytes, a sleeping connection 400 bytes.
+    /// Serves requests until the connection ends, or until it is idle: then the task ends, and the
+    /// next byte starts another one, which costs a microsecond. A waiting task costs kilobytes, a
+    /// sleeping connection 400 bytes.
     func run() async {
         var fate = Fate.keepAlive
         serving: while fate == .keepAlive {

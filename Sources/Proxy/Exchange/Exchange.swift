@@ -112,7 +112,6 @@ final class Exchange {
     private func readHead(_ client: ClientConnection) async throws(Interruption) {
         var parser = RequestParser(limits: client.listener.headLimits)
         let deadline = startedAt.advanced(byNanoseconds: client.listener.headerNanoseconds)
-        /// What the client sends: the head, pinned while the request lasts, and the body behind it.
         let input = self.input
         while true {
             do throws(MalformedMessage) {

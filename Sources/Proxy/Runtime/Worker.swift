@@ -142,7 +142,8 @@ public actor Worker {
     }
 
     private func start(_ connection: ClientConnection) {
-        // Without the preference a continuation resumes on the global pool first, a thread hop a wait.
+        // Without the preference a continuation resumes on the global pool first, a thread hop a
+        // wait.
         Task.immediate(executorPreference: loop) { await serve(connection) }
     }
 
