@@ -27,6 +27,7 @@ actor Service {
     private var admin: AdminServer?
     private var serving: ServingConfiguration
     private var isDraining = false
+    private var isReloading = false
 
     /// - Parameters:
     ///   - source: Where the configuration comes from, now and at each reload.
@@ -155,6 +156,8 @@ actor Service {
     // MARK: Changes
 
     private func reload() async {
+        isReloading = true
+        defer { isReloading = false }
         let (loaded, mistakes) = source.load()
         guard let configuration = loaded else {
             for mistake in mistakes {
@@ -212,8 +215,10 @@ actor Service {
             let before = serving
             guard before.addresses.contains(where: \.isEmpty), !isDraining else { continue }
             let addresses = await UpstreamAddresses.resolve(before.configuration, log: log)
-            // A reload may have come in between.
-            guard serving === before, addresses.contains(where: { !$0.isEmpty }) else { continue }
+            // A reload may have come in between, or be about to put another configuration in place.
+            guard serving === before, !isReloading,
+                addresses.contains(where: { !$0.isEmpty })
+            else { continue }
             serving = ServingConfiguration(before.configuration, addresses: addresses)
             await server.adopt(serving, keys: keeper.snapshot)
         }
