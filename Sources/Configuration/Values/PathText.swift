@@ -40,6 +40,11 @@ enum PathText {
                 "can never match: \(quoted(text))",
                 hint: "requests that are encoded twice, or spell ASCII too long, are refused")
         }
+        if text.contains(/\/\.\.?%(3B|20)/) {
+            throw Misspelling(
+                "can never match: \(quoted(text))",
+                hint: "requests with a space or a parameter behind a dot segment are refused")
+        }
         return text
     }
 
