@@ -1,6 +1,7 @@
 /// Why a message was refused before any policy saw it. `kind` is a static word for metrics and
 /// logs; the status is what the client gets.
 public struct MalformedMessage: Error, Sendable, Equatable {
+    /// The raw values are label values of a metric and words of the log.
     public enum Kind: String, Sendable, CaseIterable {
         // Parser's own words, one per way in which a head or a body can be wrong; see the HTTP
         // module's tests.

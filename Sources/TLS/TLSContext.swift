@@ -8,7 +8,9 @@ internal import Reactor
 /// Safe to be Sendable: it is never changed after `init`, and OpenSSL counts its references
 /// atomically.
 public final class TLSContext: @unchecked Sendable {
+    /// Freed in `deinit`.
     let pointer: OpaquePointer
+    /// Where the trusted certificates come from, for messages.
     let trustOrigin: String
 
     /// A context for connections that we open: the peer's certificate has to be for its host and

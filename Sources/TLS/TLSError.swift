@@ -15,6 +15,7 @@ public struct TLSError: Error, Sendable, Equatable, CustomStringConvertible {
         case timedOut = "timed_out"
     }
 
+    /// What went wrong, for code.
     public let kind: Kind
     /// What exactly: which file, which certificate, which reason.
     public let detail: String

@@ -11,6 +11,7 @@ enum ClaimCheck: String {
     case tokenID = "token_id"
     case expiry
 
+    /// Which of several faults is told.
     static let inOrder: [ClaimCheck] = [
         .audience, .subject, .lifetime, .notBefore, .tokenID, .expiry,
     ]

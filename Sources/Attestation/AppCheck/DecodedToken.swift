@@ -12,12 +12,18 @@ enum TokenFormFault: String, Error {
 
 /// A token taken apart, with nothing believed yet (RFC 7515, section 5.2, steps 1 to 7).
 struct DecodedToken {
+    /// The first segment.
     let header: JSONDocument
+    /// The second segment.
     let claims: JSONDocument
+    /// The third segment.
     let signature: [UInt8]
     /// How many bytes from the start are signed: header, dot and payload.
     let signedByteCount: Int
 
+    /// Decodes a token; its signature is not checked.
+    ///
+    /// - Throws: what is wrong with its form.
     init(_ token: Span<UInt8>) throws(TokenFormFault) {
         let segments = try Segments(token)
         header = try Self.object(

@@ -8,6 +8,7 @@ enum HeaderCheck: String {
     case critical
     case keyID = "key_id"
 
+    /// Which of several faults is told.
     static let inOrder: [HeaderCheck] = [.algorithm, .type, .critical, .keyID]
 
     /// Why the header does not meet the rule, or nil when it does.

@@ -1,9 +1,12 @@
 /// A project's configuration, made ready to be compared with the bytes of claims.
 struct ProjectRules: Sendable {
+    /// The project's name in the configuration.
     let name: String
+    /// The exact value of `iss`.
     let issuer: [UInt8]
     /// Every one of these must be in `aud`.
     let audiences: [[UInt8]]
+    /// Seconds.
     let leeway: Int64
     private let aliases: [String]
     private let appsByID: [String: Int]

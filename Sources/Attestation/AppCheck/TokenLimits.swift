@@ -7,6 +7,7 @@ public enum TokenLimits {
     public static let lifetime: Int64 = 7 * 24 * 3600
     /// A leeway beyond this is no clock that differs but a broken one.
     static let leeway: Int64 = 300
+    /// Longest claim `sub`, in bytes.
     static let subjectBytes = 256
     /// App Check's own bound for `jti`.
     static let tokenIDBytes = 500

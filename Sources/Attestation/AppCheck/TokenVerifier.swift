@@ -5,6 +5,7 @@
 /// a key is looked at; no claim but the issuer counts, or is told about, before the signature
 /// holds.
 public struct TokenVerifier: Sendable {
+    /// By index of the project.
     let rules: [ProjectRules]
 
     /// - Parameter projects: Whose tokens are served. Each issuer belongs to one project; if two
@@ -67,12 +68,14 @@ public struct TokenVerifier: Sendable {
         }
     }
 
+    /// The key that the token's `kid` names; nil when it is not in the set.
     static func key(for token: DecodedToken, in keySet: KeySet) -> VerificationKey? {
         guard let member = token.header.member("kid"), let keyID = token.header.string(member)
         else { return nil }
         return keySet.key(for: keyID)
     }
 
+    /// Whether the signature over header and claims is the key's.
     static func isSigned(
         _ decoded: DecodedToken, _ token: Span<UInt8>, by key: VerificationKey
     ) -> Bool {

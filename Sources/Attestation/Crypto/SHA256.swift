@@ -5,6 +5,7 @@ public struct SHA256Digest: Sendable, Equatable {
     /// In the order of FIPS 180-4.
     public let bytes: InlineArray<32, UInt8>
 
+    /// A digest that was made elsewhere.
     public init(bytes: InlineArray<32, UInt8>) {
         self.bytes = bytes
     }

@@ -121,7 +121,9 @@ struct JSONDocument {
 /// The limits of what is read. A text comes from a stranger; its reader must cost no more than its
 /// bytes.
 enum JSONLimits {
+    /// Longest text, in bytes.
     static let textBytes = 1 << 20
+    /// Deepest nesting of arrays and objects.
     static let depth = 16
     /// Names are compared with one another, so the square of this bounds the work of an object.
     static let members = 64

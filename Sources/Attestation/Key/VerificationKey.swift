@@ -5,6 +5,7 @@ public final class VerificationKey: Sendable {
 
     /// SHA-256 of the numbers of the key: two keys are the same when this is, whatever their `kid`.
     let material: SHA256Digest
+    /// 2048 to 4096 bits.
     let publicKey: RSAPublicKey
     private let keyIDBytes: [UInt8]
 

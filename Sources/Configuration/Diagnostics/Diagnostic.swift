@@ -1,11 +1,13 @@
 /// One mistake in a configuration file, or something that is allowed but rarely meant.
 public struct Diagnostic: Sendable, Equatable {
+    /// Only errors keep a configuration from being used.
     public enum Severity: String, Sendable {
         /// The configuration is not used.
         case error
         case warning
     }
 
+    /// How bad it is.
     public var severity: Severity
     /// The file's name as it was given.
     public var file: String

@@ -3,6 +3,7 @@ final class DiagnosticLog {
     private let file: String
     private let text: String
     private lazy var source = MaskedSource(text)
+    /// In the order in which they were found.
     private(set) var diagnostics: [Diagnostic] = []
 
     /// Part of the file was left out because it is no TOML: what seems to be missing may be there.
@@ -17,6 +18,7 @@ final class DiagnosticLog {
         self.text = text
     }
 
+    /// Whether the configuration cannot be used.
     var hasErrors: Bool { diagnostics.contains { $0.severity == .error } }
 
     /// Notes that the configuration cannot be used. Without a region it is the file as a whole that

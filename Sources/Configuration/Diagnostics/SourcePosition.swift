@@ -1,6 +1,8 @@
 /// A place in a configuration file. Lines and columns count from 1; a column is a Unicode scalar.
 public struct SourcePosition: Sendable, Hashable, Comparable {
+    /// From 1.
     public var line: Int
+    /// From 1, in Unicode scalars.
     public var column: Int
 
     public init(line: Int, column: Int) {
@@ -15,7 +17,9 @@ public struct SourcePosition: Sendable, Hashable, Comparable {
 
 /// A run of text in a configuration file: from `start` up to, not including, `end`.
 struct SourceRegion: Hashable {
+    /// Of the first character.
     var start: SourcePosition
+    /// Behind the last character.
     var end: SourcePosition
 
     init(start: SourcePosition, end: SourcePosition) {

@@ -2,6 +2,7 @@ internal import Policy
 
 /// `cors` of a route.
 extension ConfigurationLoader {
+    /// `cors` of a route; nil when it is not there.
     func readCORS(_ route: TableReader) -> CORS? {
         guard let table = route.table("cors", schema: .cors) else { return nil }
         let origins = table.required(

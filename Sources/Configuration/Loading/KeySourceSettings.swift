@@ -5,6 +5,7 @@ extension ConfigurationLoader {
     /// Google's key set, the default.
     static let googleKeys = "https://firebaseappcheck.googleapis.com/v1/jwks"
 
+    /// `jwks` and what goes with it.
     func readKeySource(_ table: TableReader, into source: inout ProjectSource) {
         let keys = table.setting("jwks")
         if let keys, let value = keys.string(readKeys) {

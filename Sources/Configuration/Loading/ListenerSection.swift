@@ -2,6 +2,7 @@ internal import Policy
 
 /// `[[listener]]`.
 extension ConfigurationLoader {
+    /// Every `[[listener]]`, in file order.
     func readListeners(_ root: TableReader) -> [Located<Listener>] {
         if root.setting("listener") == nil {
             log.missing(

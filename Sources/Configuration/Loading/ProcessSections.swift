@@ -2,6 +2,7 @@ internal import Policy
 
 /// `[server]`, `[log]` and `[admin]`.
 extension ConfigurationLoader {
+    /// `[server]`, or its defaults.
     func readServer(_ root: TableReader) -> Server {
         var server = Server()
         guard let table = root.table("server", schema: .server, label: "[server]") else {
@@ -22,6 +23,7 @@ extension ConfigurationLoader {
         return server
     }
 
+    /// `[log]`, or its defaults.
     func readLog(_ root: TableReader) -> Log {
         var settings = Log()
         guard let table = root.table("log", schema: .log, label: "[log]") else { return settings }
@@ -35,6 +37,7 @@ extension ConfigurationLoader {
         return settings
     }
 
+    /// `[admin]`; nil when it is not there.
     func readAdmin(_ root: TableReader) -> Located<Admin>? {
         guard let table = root.table("admin", schema: .admin, label: "[admin]") else { return nil }
         let tokenFile = table.setting("token_file")

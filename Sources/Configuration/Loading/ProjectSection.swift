@@ -3,6 +3,7 @@ internal import Policy
 
 /// `[project.NAME]`: whose tokens are served.
 extension ConfigurationLoader {
+    /// Every `[project.NAME]`, in file order.
     mutating func readProjects(_ root: TableReader) -> [ProjectSource] {
         hasProjects = root.setting("project") != nil
         var sources: [ProjectSource] = []

@@ -44,6 +44,7 @@ struct Setting {
         return string
     }
 
+    /// true or false; anything else is an error.
     func boolean() -> Bool? {
         if let boolean = node.boolean { return boolean }
         let isWord = node.string == "true" || node.string == "false"
@@ -51,6 +52,7 @@ struct Setting {
         return nil
     }
 
+    /// A whole number in a range; anything else is an error.
     func integer(in range: ClosedRange<Int>) -> Int? {
         guard let integer = node.integer else {
             wrongType("an integer", hint: "from \(range.lowerBound) to \(range.upperBound)")

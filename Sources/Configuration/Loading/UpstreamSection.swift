@@ -2,6 +2,7 @@ internal import Policy
 
 /// `[upstream.NAME]`.
 extension ConfigurationLoader {
+    /// Every `[upstream.NAME]`, in file order.
     mutating func readUpstreams(_ root: TableReader) -> [Located<Upstream>] {
         root.namedTables("upstream", schema: .upstream).map { name, table in
             name.checkKeyAsLabel()

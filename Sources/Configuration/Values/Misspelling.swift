@@ -2,7 +2,9 @@
 struct Misspelling: Error {
     /// Continues a sentence that starts with the key: "must be …".
     var message: String
+    /// What was probably meant.
     var suggestion: String?
+    /// What would be right.
     var hint: String?
 
     init(_ message: String, suggestion: String? = nil, hint: String? = nil) {

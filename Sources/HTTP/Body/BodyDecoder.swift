@@ -28,6 +28,7 @@ public struct BodyDecoder: Sendable {
     /// (pitfall W8).
     public var trailers: [(name: [UInt8], value: [UInt8])] { chunks.trailers.fields }
 
+    /// A decoder for one body.
     public init(_ framing: BodyFraming) {
         mode =
             switch framing {

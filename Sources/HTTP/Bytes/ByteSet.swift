@@ -38,6 +38,7 @@ struct ByteSet: Sendable {
         ByteSet(low: low | other.low, high: high | other.high)
     }
 
+    /// ALPHA and DIGIT of RFC 5234.
     static let alphanumeric = ByteSet(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 

@@ -6,10 +6,13 @@ internal import Synchronization
 ///
 /// Safe to be Sendable: the outcome is behind a lock, and the waiter is only touched on its loop.
 final class NameLookup: @unchecked Sendable {
+    /// The name has no address.
     struct Failure: Error {
+        /// What the resolver says.
         let reason: String
     }
 
+    /// At least one address, or why there is none.
     typealias Outcome = Result<[SocketAddress], Failure>
 
     private let loop: EventLoop

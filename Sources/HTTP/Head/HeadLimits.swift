@@ -7,6 +7,7 @@ public struct HeadLimits: Sendable, Equatable {
     /// Bytes of a request target.
     public var target: Int
 
+    /// The defaults are those of a listener.
     public init(bytes: Int = 32 << 10, fields: Int = 100, target: Int = 8 << 10) {
         self.bytes = bytes
         self.fields = fields

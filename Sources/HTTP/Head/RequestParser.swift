@@ -10,6 +10,7 @@ public struct RequestParser: Sendable {
     /// Room for a method, two spaces, the version and CRLF beside the target.
     private static let startLineOverhead = 64
 
+    /// A parser for the first request of a connection.
     public init(limits: HeadLimits) {
         self.limits = limits
     }

@@ -4,6 +4,7 @@ public struct ResponseParser: Sendable {
     private let limits: HeadLimits
     private var scanner = HeadScanner()
 
+    /// A parser for the first answer of a connection.
     public init(limits: HeadLimits) {
         self.limits = limits
     }

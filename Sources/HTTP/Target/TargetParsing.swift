@@ -107,7 +107,9 @@ extension RequestTarget {
 
 /// The authority of an absolute-form target, still to be read.
 struct AbsoluteAuthority: Sendable {
+    /// Where it stands, without the scheme.
     var range: ByteRange
+    /// The scheme was https.
     var isHTTPS: Bool
 
     /// The port that stands for an absent one.

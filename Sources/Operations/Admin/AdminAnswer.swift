@@ -3,18 +3,23 @@ internal import Reactor
 
 /// One answer of the admin listener.
 struct AdminAnswer {
+    /// The status code.
     let status: UInt16
+    /// Value of Content-Type.
     let contentType: StaticString
+    /// What GET brings.
     let body: [UInt8]
     /// Names the methods that would be right (RFC 9110, section 15.5.6).
     var allowsOnlyReading = false
 
+    /// An answer of any type.
     init(_ status: UInt16, _ contentType: StaticString, _ body: [UInt8]) {
         self.status = status
         self.contentType = contentType
         self.body = body
     }
 
+    /// Plain text.
     init(_ status: UInt16, text body: String) {
         self.init(status, "text/plain; charset=utf-8", Array(body.utf8))
     }

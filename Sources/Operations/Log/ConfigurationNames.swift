@@ -7,7 +7,9 @@ internal import Policy
 struct ConfigurationNames {
     /// An upstream with its servers.
     struct Upstream {
+        /// The upstream's name, ready to be logged.
         var name: [UInt8]
+        /// By index of the server.
         var servers: [[UInt8]]
 
         /// The address of a server, or nil when none was chosen.
@@ -16,6 +18,7 @@ struct ConfigurationNames {
         }
     }
 
+    /// The format that the names were escaped for.
     let format: Log.Format
     private let routes: [[UInt8]]
     /// By project, then by app.
@@ -23,6 +26,7 @@ struct ConfigurationNames {
     private let otherApp: [UInt8]
     private let upstreams: [Upstream]
 
+    /// Escapes what lines of this configuration need.
     init(_ configuration: Configuration) {
         let format = configuration.log.format
         self.format = format

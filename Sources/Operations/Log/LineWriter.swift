@@ -7,7 +7,9 @@ struct LineWriter: ~Copyable {
     // pinned, and every write below compares with `capacity` first.
     private let base: UnsafeMutableRawPointer
     private let capacity: Int
+    /// Bytes written.
     private(set) var count = 0
+    /// Something did not fit: the line is of no use.
     private(set) var isOverflown = false
 
     /// Makes a writer for `memory`, which must outlive it; empty memory takes nothing.

@@ -18,6 +18,7 @@ public struct LogChunk: Sendable {
     /// Makes an empty chunk; this is where its memory is allocated.
     public init() {}
 
+    /// Whether no line is in it.
     var isEmpty: Bool { count == 0 }
 
     /// Whether any line whatsoever fits.

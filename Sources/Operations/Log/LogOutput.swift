@@ -8,6 +8,7 @@ struct LogOutput {
     /// The last write succeeded.
     private(set) var isHealthy = true
 
+    /// An output to an open descriptor, which stays the caller's.
     init(descriptor: Int32) {
         self.descriptor = descriptor
     }

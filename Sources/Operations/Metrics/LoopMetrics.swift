@@ -11,10 +11,15 @@ public final class LoopMetrics: Sendable {
     private let routes = Mutex<[String: RouteCounters]>([:])
     private let upstreams = Mutex<[String: Histogram]>([:])
     private let listeners = Mutex<[String: ListenerCounters]>([:])
+    /// Requests that did not end well.
     let failures = WordCounters<RequestFailure>()
+    /// Requests that the parser refused.
     let malformed = WordCounters<MalformedMessage.Kind>()
+    /// Tokens that were found in the cache.
     let cacheHits = Counter()
+    /// Tokens that had to be verified.
     let cacheMisses = Counter()
+    /// Debug secrets in place of tokens.
     let debugSecrets = Counter()
 
     public init() {}
@@ -36,7 +41,9 @@ public final class LoopMetrics: Sendable {
 
     /// All of them, for the metrics page.
     var allRoutes: [String: RouteCounters] { routes.withLock { $0 } }
+    /// Time spent on upstreams, by name.
     var allUpstreams: [String: Histogram] { upstreams.withLock { $0 } }
+    /// Connections, by listener.
     var allListeners: [String: ListenerCounters] { listeners.withLock { $0 } }
 
     private static func find<Value>(
@@ -54,9 +61,13 @@ final class RouteCounters: Sendable {
     /// Requests whose token told no app.
     let withoutApp = VerdictCells()
     private let byApp = Mutex<[String: VerdictCells]>([:])
+    /// From a request's first byte to the end of its answer.
     let duration = Histogram()
+    /// Body bytes from clients.
     let bytesIn = Counter()
+    /// Body bytes to clients.
     let bytesOut = Counter()
+    /// Requests without the key that the share goes by.
     let shareKeyMissing = Counter()
     /// By the first digit of the status; 0 is a request that got no answer.
     let responses = InlineArray<6, Counter> { _ in Counter() }
@@ -81,6 +92,7 @@ final class RouteCounters: Sendable {
 
 /// What is counted for each listener.
 final class ListenerCounters: Sendable {
+    /// Connections that were accepted.
     let accepted = Counter()
     /// Connections with a request on the way.
     let active = Gauge()

@@ -8,6 +8,7 @@ struct MetricsText {
     /// The media type of the page.
     static let contentType: StaticString = "text/plain; version=0.0.4; charset=utf-8"
 
+    /// The page so far.
     private(set) var bytes: [UInt8] = []
     private var family = ""
 

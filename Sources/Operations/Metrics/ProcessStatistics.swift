@@ -7,11 +7,15 @@ internal import Reactor
 enum ProcessStatistics {
     /// What /proc/self/stat and /proc/stat say.
     struct Usage: Equatable {
+        /// User and system time, in clock ticks.
         var cpuTicks: UInt64
+        /// Start of the process, in clock ticks since the machine's.
         var startTicks: UInt64
+        /// Resident memory, in pages.
         var residentPages: UInt64
     }
 
+    /// Appends the metrics of this process; what cannot be read is left out.
     static func append(to text: inout MetricsText) {
         let ticksPerSecond = Double(Syscalls.clockTicksPerSecond())
         if let usage = read("/proc/self/stat").flatMap(parse) {

@@ -14,6 +14,7 @@ final class RecorderTable {
 
     /// A route with the app counters found so far.
     final class RouteSlot {
+        /// Where its requests are counted.
         let counters: RouteCounters
         /// In the order of `aliases`; the last ones are those of `other`.
         fileprivate var apps: [VerdictCells?]
@@ -24,7 +25,9 @@ final class RecorderTable {
         }
     }
 
+    /// Which requests get a line.
     let access: Log.Access
+    /// Names, escaped for the log.
     let names: ConfigurationNames
     private let metrics: LoopMetrics
     private let routeTable: RouteTable
@@ -36,6 +39,7 @@ final class RecorderTable {
     private var routes: [RouteSlot?]
     private var upstreams: [Histogram?]
 
+    /// Prepares what records of this configuration need.
     init(_ configuration: Configuration, metrics: LoopMetrics) {
         self.metrics = metrics
         access = configuration.log.access

@@ -3,8 +3,11 @@ internal import Synchronization
 /// How reloads of the configuration went, for the metrics.
 public final class ReloadStatus: Sendable {
     private struct State {
+        /// Reloads that took effect.
         var succeeded: UInt64 = 0
+        /// Reloads that changed nothing.
         var failed: UInt64 = 0
+        /// The configuration in use is the one in the file, as far as is known.
         var isLastSuccessful = true
     }
 

@@ -2,10 +2,12 @@
 struct MethodIndex: Sendable {
     /// A method that some route may name.
     struct ID: Hashable, Sendable {
+        /// The method's place in the index.
         let rawValue: UInt16
 
         /// Stands for "no `methods`" in a route, and for "no route names it" in a request.
         static let any = ID(rawValue: 0)
+        /// Always there: HEAD follows it.
         static let get = ID(rawValue: 1)
 
         /// One of the methods that every backend knows: RFC 9110 and PATCH (RFC 5789).

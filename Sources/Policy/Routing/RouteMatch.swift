@@ -14,6 +14,7 @@ public struct RouteMatch: Sendable, Equatable {
 
     /// Index of the route.
     public let route: Int
+    /// Why this one.
     public let reason: Reason
 
     public init(route: Int, reason: Reason) {

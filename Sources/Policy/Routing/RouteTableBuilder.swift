@@ -10,7 +10,9 @@ struct PathTree: Sendable {
 
 /// The routes of one path of one host, exact or prefix.
 struct RouteLevel: Sendable {
+    /// Index of the first entry.
     var start: UInt32 = 0
+    /// Index behind the last entry.
     var end: UInt32 = 0
     /// The next less specific path of the same host.
     var next: UInt32 = SegmentTree.none
@@ -18,7 +20,9 @@ struct RouteLevel: Sendable {
 
 /// One method of one route.
 struct RouteEntry: Sendable {
+    /// `any` for a route without methods.
     var method: MethodIndex.ID
+    /// Index of the route.
     var route: UInt32
     /// The route's place in the order of strictness.
     var rank: UInt32
@@ -47,9 +51,13 @@ struct RouteTableBuilder {
         var routes: [MethodIndex.ID: [Int]] = [:]
     }
 
+    /// The methods that routes name.
     let methods: MethodIndex
+    /// Labels from the right.
     private(set) var hosts = SegmentTree()
+    /// Segments from the left.
     private(set) var paths = SegmentTree()
+    /// Of all levels, one run for each.
     private(set) var entries: [RouteEntry] = []
     private let ranks: [UInt32]
     private var trees: [PathTree] = []

@@ -6,7 +6,9 @@
 struct SegmentIndex: Sendable {
     /// An edge while the tree is being built.
     struct Edge: Hashable {
+        /// The node that the edge leaves.
         let parent: UInt32
+        /// Its label.
         let segment: [UInt8]
     }
 

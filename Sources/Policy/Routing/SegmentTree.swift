@@ -15,6 +15,7 @@ struct SegmentTree {
     /// No item.
     static let none = UInt32.max
 
+    /// From a node and a segment to the node below.
     private(set) var edges: [SegmentIndex.Edge: UInt32] = [:]
     /// Nil for roots. A parent's number is lower than its children's.
     private var parents: [UInt32?] = []

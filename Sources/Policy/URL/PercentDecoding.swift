@@ -1,6 +1,8 @@
 /// One byte of a URL as a reader will see it, and where the next one starts.
 struct DecodedByte {
+    /// The byte that stands there, decoded once.
     var value: UInt8
+    /// Index behind it.
     var end: Int
 
     /// Decodes the byte at `start`: "%XX" (RFC 3986, section 2.1), or the byte itself where that is

@@ -3,6 +3,7 @@ internal import Glibc
 
 /// Owns one reference to an X.509 certificate.
 final class Certificate {
+    /// Owned; freed in `deinit`.
     let pointer: OpaquePointer
 
     /// Takes over one reference.

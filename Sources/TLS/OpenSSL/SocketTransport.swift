@@ -12,6 +12,7 @@ final class SocketTransport {
     // 5.2).
     private static let recordBytes = (1 << 14) + 256 + 5
 
+    /// The transport below TLS.
     let socket: Socket
     private let incoming = ByteBuffer(capacity: recordBytes)
     private let outgoing = ByteBuffer(capacity: 1024)

@@ -9,6 +9,7 @@ enum Help {
             ? "Try \"portcullis --help\"." : "Try \"portcullis \(topic.rawValue) --help\"."
     }
 
+    /// The help of a command.
     static func text(_ topic: Invocation.Topic) -> String {
         switch topic {
         case .everything: everything

@@ -12,6 +12,7 @@ struct CheckCommand {
         self.console = console
     }
 
+    /// Checks, and prints the table or the mistakes.
     func perform() -> ExitCode {
         guard let configuration = LoadedConfiguration(file, console)?.value else { return .wrong }
         let names = RouteWording(configuration)

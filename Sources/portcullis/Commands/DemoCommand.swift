@@ -12,6 +12,7 @@ struct DemoCommand {
         self.console = console
     }
 
+    /// Serves until it is stopped.
     func perform() -> ExitCode {
         // Before any thread starts, as the service does later: a reader that goes away must not end
         // the process.

@@ -13,6 +13,7 @@ struct ExplainCommand {
         self.console = console
     }
 
+    /// Explains the request.
     func perform() -> ExitCode {
         guard let configuration = LoadedConfiguration(request.configuration, console)?.value else {
             return .wrong

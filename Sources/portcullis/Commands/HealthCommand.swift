@@ -15,6 +15,7 @@ struct HealthCommand {
         self.console = console
     }
 
+    /// Asks, and says so when there is no good answer.
     func perform() -> ExitCode {
         guard let target = socketAddress else {
             console.complain("portcullis: \(address) is no address that can be asked")

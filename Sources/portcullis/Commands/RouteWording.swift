@@ -10,10 +10,12 @@ struct RouteWording {
         self.configuration = configuration
     }
 
+    /// "any", or the methods.
     func methods(of route: Route) -> String {
         route.methods.isEmpty ? "any" : route.methods.joined(separator: ",")
     }
 
+    /// The upstream's name.
     func upstream(of route: Route) -> String {
         configuration.upstreams.indices.contains(route.upstream)
             ? configuration.upstreams[route.upstream].name : "?"
@@ -27,6 +29,7 @@ struct RouteWording {
             ? share : "\(share) by \(Self.stickyBy(route))"
     }
 
+    /// The value of `sticky_by`.
     static func stickyBy(_ route: Route) -> String {
         switch route.stickyBy {
         case .clientIP: "client_ip"
@@ -43,6 +46,7 @@ struct RouteWording {
         return projects.map { "any of \(project($0))" }.joined(separator: ",")
     }
 
+    /// A project's name.
     func project(_ index: Int) -> String {
         configuration.projects.indices.contains(index)
             ? configuration.projects[index].project.name : "?"

@@ -8,6 +8,7 @@ struct RunCommand {
         self.console = console
     }
 
+    /// Serves until it is stopped.
     func perform() -> ExitCode {
         guard let loaded = LoadedConfiguration(configuration, console) else { return .wrong }
         return ServiceProcess.run(.file(configuration), loaded.value, console)

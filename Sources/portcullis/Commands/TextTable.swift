@@ -2,10 +2,12 @@
 struct TextTable: CustomStringConvertible {
     private var rows: [[String]]
 
+    /// A table with a heading for each column.
     init(_ header: [String]) {
         rows = [header.map { $0.uppercased() }]
     }
 
+    /// Adds a row with as many cells.
     mutating func append(_ row: [String]) {
         rows.append(row)
     }

@@ -10,6 +10,7 @@ struct DemoPlaces: Sendable {
 
 /// The demo's configuration, as a user would write it.
 enum DemoConfiguration {
+    /// The demo's configuration as a file would have it.
     static func text(_ places: DemoPlaces, issuer: String) -> String {
         """
         [server]

@@ -23,6 +23,7 @@ struct DemoIssuer: Sendable {
         keySet = try mint.keySet()
     }
 
+    /// Hands out tokens and the key set.
     func answer(_ request: LoopbackRequest) -> LoopbackAnswer {
         let now = Syscalls.wallMicroseconds() / 1_000_000
         switch request.path {

@@ -1,5 +1,6 @@
 /// What the demo says to a newcomer: lines to paste, and what each will show.
 enum DemoTour {
+    /// The tour, with the ports that were free.
     static func text(_ places: DemoPlaces) -> String {
         """
 

@@ -2,11 +2,13 @@ internal import Policy
 
 /// The request that `explain` is asked about, as the command line has it.
 struct ExplainRequest: Equatable {
+    /// A field line of the request.
     struct Field: Equatable {
         var name: String
         var value: String
     }
 
+    /// Where the token comes from.
     enum TokenSource: Equatable {
         case text(String)
         case standardInput

@@ -11,6 +11,7 @@ struct RuleReport {
         wording = RouteWording(configuration)
     }
 
+    /// Prints one line for each rule.
     func print(_ console: Console) {
         console.print("\nRules")
         for (name, value) in lines {
