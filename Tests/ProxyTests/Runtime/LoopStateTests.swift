@@ -51,7 +51,9 @@ struct LoopStateTests {
             changed.idleTimeout = .seconds(1)
             let next = try self.configuration([self.upstream("a"), changed])
             state.adopt(ServingConfiguration(literal: next), keys: KeySnapshot(sets: []))
-            while !closed.far.isPeerClosed { _ = await waiter.wait() }
+            let deadline = loop.loop.now.advanced(by: .seconds(10))
+            while !closed.far.isPeerClosed, await waiter.wait(until: deadline) == .ready {}
+            #expect(closed.far.isPeerClosed)
             #expect(!kept.far.isPeerClosed)
             #expect(state.pools[0].takeIdle(0, now: loop.loop.now) === kept.near)
             #expect(state.pools[1].takeIdle(0, now: loop.loop.now) == nil)
