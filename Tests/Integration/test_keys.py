@@ -347,27 +347,29 @@ AGED = ["failing", "garbage", "stopped", "flooded", "rotated", "stuck", "removed
 def nursery(keys, module_origin, tmp_path_factory):
     """Every aged proxy by its name: the proxy, its key server, and when it began."""
     grown = {}
-    for name in AGED:
-        server = KeyServer(keys.first, keys.wide)
-        folder = tmp_path_factory.mktemp(name)
-        proxy = start_proxy(folder, [module_origin], server.url, **ONE)
-        grown[name] = (proxy, server, time.monotonic())
-    for proxy, _, _ in grown.values():
-        proxy.wait_until_ready()
-    # This one is asked for a key that is not there yet, in the middle of its cool-down.
-    proxy, server, _ = grown["asked-early"]
-    server.serve(keys.first, keys.second)
-    early = proxy.ask("GET", "/enforced/x", token=tokens.mint(keys.second))
-    grown["early answer"] = (early.status, server.hits)
-    yield grown
-    del grown["early answer"]
     try:
+        for name in AGED:
+            server = KeyServer(keys.first, keys.wide)
+            proxy = start_proxy(tmp_path_factory.mktemp(name), [module_origin], server.url, **ONE)
+            grown[name] = (proxy, server, time.monotonic())
+        for proxy, _, _ in grown.values():
+            proxy.wait_until_ready()
+        yield grown
         for proxy, _, _ in grown.values():
             proxy.stop()
     finally:
         for proxy, server, _ in grown.values():
             proxy.kill()
             server.stop()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def early_answer(nursery, keys) -> tuple[int, int]:
+    """Status and fetches after one proxy was asked, in its cool-down, for a key that had just come in."""
+    proxy, server, _ = nursery["asked-early"]
+    server.serve(keys.first, keys.second)
+    response = proxy.ask("GET", "/enforced/x", token=tokens.mint(keys.second))
+    return response.status, server.hits
 
 
 @pytest.fixture
@@ -465,8 +467,8 @@ def test_K3_nobody_waits_for_ever_for_a_key(aged, origin, keys, mint):
     server.gate.open()
 
 
-def test_K4_a_key_asked_for_too_early_is_there_when_the_cool_down_ends(aged, nursery, origin, keys, mint):
-    status, hits = nursery["early answer"]
+def test_K4_a_key_asked_for_too_early_is_there_when_the_cool_down_ends(aged, early_answer, origin, keys, mint):
+    status, hits = early_answer
     assert status in (401, 503) and hits == 1
     proxy, server = aged("asked-early")
     server.wait_for_hits(2)
