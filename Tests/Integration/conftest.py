@@ -61,9 +61,9 @@ def origin(module_origin):
 @pytest.fixture(scope="module")
 def module_proxy(module_origin, key_file):
     with tempfile.TemporaryDirectory() as folder:
-        proxy = start_proxy(pathlib.Path(folder), [module_origin], key_file).wait_until_ready()
+        proxy = start_proxy(pathlib.Path(folder), [module_origin], key_file)
         try:
-            yield proxy
+            yield proxy.wait_until_ready()
             proxy.stop()
         finally:
             proxy.kill()
