@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -52,8 +53,12 @@ int CPlatform_shutdown(int descriptor) { return shutdown(descriptor, SHUT_RDWR);
 
 int CPlatform_shutdown_write(int descriptor) { return shutdown(descriptor, SHUT_WR); }
 
+ssize_t CPlatform_receive(int descriptor, void *bytes, size_t count) {
+    return syscall(SYS_recvfrom, descriptor, bytes, count, 0, NULL, NULL);
+}
+
 ssize_t CPlatform_send(int descriptor, const void *bytes, size_t count) {
-    return send(descriptor, bytes, count, MSG_NOSIGNAL);
+    return syscall(SYS_sendto, descriptor, bytes, count, MSG_NOSIGNAL, NULL, 0);
 }
 
 ssize_t CPlatform_send2(

@@ -35,7 +35,7 @@ public enum Syscalls {
     public static func receive(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer)
         throws(Errno) -> Int
     {
-        try checked { Glibc.recv(descriptor, bytes.baseAddress, bytes.count, 0) }
+        try checked { CPlatform_receive(descriptor, bytes.baseAddress, bytes.count) }
     }
 
     /// send(2), without SIGPIPE.

@@ -32,6 +32,10 @@ int CPlatform_connect(int descriptor, const struct sockaddr *address, socklen_t 
 int CPlatform_getsockname(int descriptor, struct sockaddr *address, socklen_t *length);
 int CPlatform_shutdown(int descriptor);
 int CPlatform_shutdown_write(int descriptor);
+
+// The system calls themselves: glibc's send and recv are cancellation points, which costs a process with threads
+// two atomic operations a call.
+ssize_t CPlatform_receive(int descriptor, void *bytes, size_t count);
 ssize_t CPlatform_send(int descriptor, const void *bytes, size_t count);
 
 // One system call for a head and the content behind it; Swift would have to build the vectors on

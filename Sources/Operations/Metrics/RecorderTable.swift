@@ -1,6 +1,7 @@
 internal import Attestation
 internal import Configuration
 internal import Policy
+internal import Proxy
 
 /// Where the counters and names of one configuration are, by the indices that its records use.
 ///
@@ -58,11 +59,11 @@ final class RecorderTable {
         upstreams = Array(repeating: nil, count: upstreamNames.count)
     }
 
-    /// Whether records of `configuration` use this table's indices. Each configuration that is read
+    /// Whether records of `serving` use this table's indices. Each configuration that is read
     /// has a route table of its own.
     @inline(__always)
-    func serves(_ configuration: Configuration) -> Bool {
-        configuration.routes === routeTable
+    func serves(_ serving: ServingConfiguration) -> Bool {
+        serving.table === routeTable
     }
 
     /// The name of a route; `none` when there is none.

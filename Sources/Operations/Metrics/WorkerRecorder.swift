@@ -1,5 +1,5 @@
 internal import Attestation
-public import Configuration
+internal import Configuration
 internal import Policy
 public import Proxy
 
@@ -34,8 +34,8 @@ public final class WorkerRecorder: RequestRecorder {
         self.events = events
     }
 
-    public func record(_ record: RequestRecord, configuration: Configuration) {
-        let table = table(for: configuration)
+    public func record(_ record: RequestRecord, serving: ServingConfiguration) {
+        let table = table(for: serving)
         count(record, table)
         if record.isDebugSecret { explainDebugSecret(record, table) }
         if AccessLine.isWanted(record, table.access) { append(record, table) }
@@ -94,10 +94,10 @@ public final class WorkerRecorder: RequestRecorder {
         if record.isDebugSecret { metrics.debugSecrets.add() }
     }
 
-    private func table(for configuration: Configuration) -> RecorderTable {
-        if let newest = tables.first, newest.serves(configuration) { return newest }
-        if let older = tables.first(where: { $0.serves(configuration) }) { return older }
-        let table = RecorderTable(configuration, metrics: metrics)
+    private func table(for serving: ServingConfiguration) -> RecorderTable {
+        if let newest = tables.first, newest.serves(serving) { return newest }
+        if let older = tables.first(where: { $0.serves(serving) }) { return older }
+        let table = RecorderTable(serving.configuration, metrics: metrics)
         tables.insert(table, at: 0)
         if tables.count > 2 { tables.removeLast() }
         return table

@@ -18,6 +18,13 @@ public enum Decision: Sendable {
 }
 
 extension Route {
+    /// Decides about a request from what was found out; see `Mode.decide`.
+    public func decide(_ verdict: Verdict, isInShare: () -> Bool) -> Decision {
+        mode.decide(verdict, isInShare: isInShare)
+    }
+}
+
+extension Route.Mode {
     /// Decides about a request from what was found out; pure.
     ///
     /// - Parameters:
@@ -25,7 +32,7 @@ extension Route {
     ///   - isInShare: Whether this client is in the enforced share; asked only when it matters.
     public func decide(_ verdict: Verdict, isInShare: () -> Bool) -> Decision {
         guard let code = verdict.rejectionCode else { return .forward(Permit(action: .allow)) }
-        switch mode {
+        switch self {
         case .off: return .forward(Permit(action: .allow))
         case .monitor: return .forward(Permit(action: .wouldReject))
         case .enforce:

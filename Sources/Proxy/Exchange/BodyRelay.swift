@@ -25,7 +25,9 @@ struct BodyRelay {
     /// Content up to this size is copied behind the head; a second vector would cost more.
     private static let copyLimit = 4 << 10
     private static let outputLimit = 16 << 10
-    private static let readSize = 16 << 10
+    private static let smallRead = 16 << 10
+    /// For a body that fills small reads.
+    private static let largeRead = 64 << 10
     private static let turnLimit = 512 << 10
 
     private var decoder: BodyDecoder
@@ -34,6 +36,7 @@ struct BodyRelay {
     private let limit: UInt64
     private var chunkLeft = 0
     private var isContentComplete = false
+    private var readSize = smallRead
     /// Content bytes moved.
     private(set) var contentBytes: UInt64 = 0
     /// Something, be it a part of the head, was taken by the sink.
@@ -76,10 +79,11 @@ struct BodyRelay {
                 if moved > Self.turnLimit { return .pausing }
             case .needsMore(let skip):
                 input.consume(skip)
-                input.reserve(Self.readSize)
+                input.reserve(readSize)
                 switch readMore(from: source, input) {
-                case .bytes:
+                case .bytes(let count):
                     activity &+= 1
+                    if count >= Self.smallRead && input.count == count { readSize = Self.largeRead }
                 case .wouldBlock: return flush(output, to: sink) ?? .needsSource
                 case .endOfStream, nil:
                     if !endsWithSource { return .sourceFailed }

@@ -12,14 +12,14 @@ extension Exchange {
         if route.mode == .off || head.isPreflight { return .exempt }
         if isTokenInURL { return .invalid(.inURL) }
         switch head.fields.count(of: .appCheckToken) {
-        case 0: return .missing(missingReason(route.route))
+        case 0: return .missing(missingReason(route))
         case 1: break
         default: return .invalid(.duplicate)
         }
         guard let line = head.fields.first(.appCheckToken) else { return .missing(.unknownOrigin) }
         if let verified = cached(line.value) {
             note(verified)
-            return route.route.verdict(of: verified)
+            return route.acceptsEveryApp ? .verified : route.route.verdict(of: verified)
         }
         let before = MonotonicInstant.now
         var verdict = examine(line.value)
@@ -98,11 +98,12 @@ extension Exchange {
 
     // MARK: A request without a token
 
-    private func missingReason(_ route: Route) -> MissingReason {
+    private func missingReason(_ route: ServedRoute) -> MissingReason {
+        if !serving.hasFingerprints { return .unknownOrigin }
         let input = self.input
         let bytes = input.pinnedBytes
         let agent = head.fields.first(.userAgent)?.value ?? .empty
-        return route.missingReason(
+        return route.route.missingReason(
             serving.fingerprints,
             hasField: { head.fields.line(named: $0, in: bytes) != nil },
             userAgent: bytes.slice(agent))

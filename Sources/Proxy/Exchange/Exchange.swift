@@ -60,7 +60,7 @@ final class Exchange {
         begin(client)
         let fate = await answerRequest(client)
         record.totalMicroseconds = MonotonicInstant.now.microseconds(since: startedAt)
-        state.recorder.record(record, configuration: serving.configuration)
+        state.recorder.record(record, serving: serving)
         finish()
         return fate
     }
@@ -80,7 +80,7 @@ final class Exchange {
         record.route = index
         let verdict = await judge(client, route)
         record.verdict = verdict
-        let decision = route.route.decide(verdict) { isInShare(route) }
+        let decision = route.mode.decide(verdict) { isInShare(route) }
         switch decision {
         case .reject(let code):
             record.action = .reject

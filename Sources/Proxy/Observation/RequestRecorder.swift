@@ -1,11 +1,9 @@
-public import Configuration
-
 /// Where a loop's records go. One object per event loop, called only on it: keep it cheap, never
 /// block.
 public protocol RequestRecorder: AnyObject {
-    /// A request ended. `configuration` is the one that it was served by: indices in the record
+    /// A request ended. `serving` is the configuration that it was served by: indices in the record
     /// refer to it.
-    func record(_ record: RequestRecord, configuration: Configuration)
+    func record(_ record: RequestRecord, serving: ServingConfiguration)
 
     /// A connection of a listener was accepted (`opened`), became idle or active, or ended.
     func connection(_ event: ConnectionEvent, listener: String)

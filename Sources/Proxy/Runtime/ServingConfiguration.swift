@@ -1,6 +1,6 @@
 internal import Attestation
 public import Configuration
-internal import Policy
+public import Policy
 public import Reactor
 
 /// A configuration made ready to serve: checked text, resolved addresses, prepared verifier and
@@ -10,8 +10,8 @@ public final class ServingConfiguration: Sendable {
     public let configuration: Configuration
     /// Addresses by upstream; empty while no name of it resolves.
     public let addresses: [[SocketAddress]]
-    /// Which route serves a request.
-    let table: RouteTable
+    /// Which route serves what. Another configuration has another table, even if it says the same.
+    public let table: RouteTable
     /// By index of the route.
     let routes: [ServedRoute]
     /// By index of the project.
@@ -20,6 +20,7 @@ public final class ServingConfiguration: Sendable {
     let verifier: TokenVerifier
     /// By project.
     let fingerprints: [[ClientFingerprint]]
+    let hasFingerprints: Bool
 
     /// Event loops that the configuration asks for.
     public var workerCount: Int {
@@ -36,6 +37,7 @@ public final class ServingConfiguration: Sendable {
         projects = configuration.projects.map(\.project)
         verifier = TokenVerifier(projects: projects)
         fingerprints = configuration.projects.map(\.fingerprints)
+        hasFingerprints = fingerprints.contains { !$0.isEmpty }
     }
 }
 
@@ -58,6 +60,8 @@ final class ServedRoute: Sendable {
     let cors: CORSFields?
     /// Preflights are answered here instead of forwarded.
     let answersPreflights: Bool
+    /// The route lists neither projects nor apps.
+    let acceptsEveryApp: Bool
 
     /// Prepares a route.
     init(_ route: Route, index: Int) {
@@ -69,6 +73,7 @@ final class ServedRoute: Sendable {
         let isPartial = route.mode == .enforce && route.enforcedShare < EnforcedShare.everybody
         share = isPartial ? route.share : nil
         cors = route.cors.map { CORSFields(route, $0) }
+        acceptsEveryApp = route.projects == nil && route.apps == nil
         answersPreflights = route.cors?.answerPreflights ?? false
     }
 }

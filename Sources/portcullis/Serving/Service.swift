@@ -55,7 +55,8 @@ actor Service {
                 ? StateDirectory.usable(configuration.server.stateDirectory, log) : nil,
             version: Help.version, log: log,
             publish: { keys in
-                Task {
+                // On this loop from the start: two snapshots must not overtake each other.
+                Task(executorPreference: loop) {
                     await server.adopt(keys)
                     handedOut.note(keys)
                 }
@@ -85,7 +86,7 @@ actor Service {
             log.log(.error, "cannot watch signals", [("error", "\(error)")])
             return .failure
         }
-        Task { await resolveRegularly() }
+        Task.immediate(executorPreference: loop) { await resolveRegularly() }
         while true {
             while let signal = signals.next() {
                 if signal == SIGHUP {
@@ -137,7 +138,7 @@ actor Service {
             loop: loop, pages: AdminPages(metrics: page, readiness: readiness), events: log)
         self.admin = admin
         let log = log
-        Task {
+        Task(executorPreference: loop) {
             do throws(Errno) {
                 try await admin.run(descriptor)
             } catch {
@@ -233,7 +234,7 @@ actor Service {
         log.log(
             .info, "draining",
             [("connections", String(await server.connectionCount())), ("signal", String(signal))])
-        Task { await endAtNextSignal(waiter) }
+        Task.immediate(executorPreference: loop) { await endAtNextSignal(waiter) }
         let cut = await server.drain(timeout: serving.configuration.server.drainTimeout)
         await keeper.stop()
         await admin?.stop()
