@@ -9,7 +9,7 @@ import TestKit
 
 /// A recorder that keeps nothing.
 final class SilentRecorder: RequestRecorder {
-    func record(_ record: RequestRecord, configuration: Configuration) {}
+    func record(_ record: RequestRecord, serving: ServingConfiguration) {}
     func connection(_ event: ConnectionEvent, listener: String) {}
     func flush() {}
 }
