@@ -472,6 +472,15 @@ def test_W10_bytes_that_come_after_an_answer_are_not_the_next_answer(start, orig
         assert connection.ask(request("GET", "/open/next")).body == b"ok"
 
 
+def test_W11_the_last_answer_arrives_whole_whatever_was_pipelined_behind_its_request(proxy, origin):
+    origin.on("/open/big", lambda exchange: exchange.respond(body=b"b" * (3 << 20)))
+    with proxy.connect(receive_buffer=65536) as connection:
+        connection.send(request("GET", "/open/big", "Connection: close") + request("GET", "/open/next") * 2000)
+        response = connection.read_response()
+    assert response.status == 200 and response.body_read.length == 3 << 20
+    assert origin.targets() == ["/open/big"]
+
+
 def test_W11_a_client_that_pipelines_without_end_does_not_keep_others_waiting(start, origin):
     proxy = start(origin, workers=1)
     done = threading.Event()

@@ -87,7 +87,7 @@ final class ClientConnection {
             case .end: break serving
             }
         }
-        if fate == .linger { await linger() }
+        if fate == .linger || fate != .reset && isSending { await linger() }
         if fate == .reset { socket.resetOnClose() }
         end()
     }
@@ -115,10 +115,18 @@ final class ClientConnection {
 
     /// Bytes of the next request that came behind the last one.
     private var leftover: Exchange?
+    private var hasSentMore = false
+
+    /// The client pipelines: closing with its bytes unread would reset the connection, and what it
+    /// has not yet got of the last answer would be lost.
+    private var isSending: Bool {
+        (hasSentMore || socket.isReadable) && !socket.isPeerClosed
+    }
 
     private func serve(_ exchange: Exchange) async -> Fate {
         let fate = await exchange.serve(self)
-        if fate == .keepAlive && !exchange.input.isEmpty {
+        hasSentMore = !exchange.input.isEmpty
+        if fate == .keepAlive && hasSentMore {
             leftover = exchange
         } else {
             state.giveBack(exchange)
