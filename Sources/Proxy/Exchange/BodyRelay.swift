@@ -27,7 +27,7 @@ struct BodyRelay {
     private static let outputLimit = 16 << 10
     private static let smallRead = 16 << 10
     /// For a body that fills small reads.
-    private static let largeRead = 64 << 10
+    private static let largeRead = 48 << 10
     private static let turnLimit = 512 << 10
 
     private var decoder: BodyDecoder
