@@ -35,11 +35,6 @@ enum PathText {
                 hint: "\"/v1/*\" serves everything below /v1/")
         }
         try checkBytes(text)
-        if text.contains(/\/\.{1,2}%(3B|20)/) {
-            throw Misspelling(
-                "can never match: \(quoted(text))",
-                hint: "requests are refused when a parameter or a space follows a dot segment")
-        }
         if text.contains(/%25[0-9A-Fa-f]{2}|%C[01]%[89AB]|%E0%[89]|%F0%8/) {
             throw Misspelling(
                 "can never match: \(quoted(text))",
