@@ -10,8 +10,12 @@ struct Base64: Sendable {
 
     private let isPadded: Bool
     private let characters: [UInt8]
-    /// The six bits of each of the 256 bytes; 0xFF for a byte that is no character.
-    private let values: [UInt8]
+    /// Four tables of 256 entries, one for each place in a group of four characters: the bits of
+    /// the character where they belong in the group's three bytes, the first of which is the lowest.
+    private let places: [UInt32]
+
+    /// The bit of a byte that is no character: no character reaches it in any of the tables.
+    private static let stranger: UInt32 = 1 << 31
 
     private init(last: StaticString, isPadded: Bool) {
         characters =
@@ -19,57 +23,69 @@ struct Base64: Sendable {
             + Array(UInt8(ascii: "a")...UInt8(ascii: "z"))
             + Array(UInt8(ascii: "0")...UInt8(ascii: "9"))
             + last.withUTF8Buffer { Array($0) }
-        var values = [UInt8](repeating: 0xFF, count: 256)
-        for (value, character) in characters.enumerated() {
-            values[Int(character)] = UInt8(truncatingIfNeeded: value)
+        var places = [UInt32](repeating: Self.stranger, count: 4 * 256)
+        for (index, character) in characters.enumerated() {
+            let value = UInt32(truncatingIfNeeded: index)
+            let character = Int(character)
+            places[character] = value << 2
+            places[256 + character] = value >> 4 | (value & 0xF) << 12
+            places[512 + character] = (value >> 2) << 8 | (value & 3) << 22
+            places[768 + character] = value << 16
         }
-        self.values = values
+        self.places = places
         self.isPadded = isPadded
     }
 
     /// The bytes that `text` spells, or nil when it is not their one spelling.
     func decode(_ text: Span<UInt8>) -> [UInt8]? {
-        guard let text = unpadded(text), text.count % 4 != 1 else { return nil }
-        // The bits of 0xFF above the six never come from a character, so one OR over all values
-        // finds a stranger anywhere in the text.
-        var strange: UInt8 = 0
-        var strayBits: UInt8 = 0
-        // Safe: a byte indexes 256 values; `index` stays below the count of the text; each group of
-        // four characters writes three bytes and a rest of two or three writes one or two, so that
-        // what is written is what the capacity was computed from.
-        let bytes = text.withUnsafeBufferPointer { text in
-            values.withUnsafeBufferPointer { values in
-                [UInt8](unsafeUninitializedCapacity: text.count * 3 / 4) { output, count in
+        guard let text = unpadded(text) else { return nil }
+        guard text.count > 0 else { return [] }
+        // The last group has two to four characters and spells one byte less.
+        let last = (text.count &- 1) & 3 &+ 1
+        let whole = text.count &- last
+        guard last > 1 else { return nil }
+        let count = whole / 4 * 3 + last - 1
+        // Room that is filled with the text itself, which is longer: `init(repeating:count:)` spends
+        // hundreds of instructions on finding the type of its storage.
+        var bytes: [UInt8] = []
+        text.withUnsafeBufferPointer { text in
+            bytes.append(contentsOf: UnsafeBufferPointer(rebasing: text[..<count]))
+        }
+        // One OR over all groups finds a stranger anywhere in the text.
+        var strange: UInt32 = 0
+        // Safe: a byte indexes one of 256 entries of each table; `text` is read below its count. A
+        // group before the last writes four bytes, of which the fourth is the next group's first;
+        // the last group writes as many as were counted for it.
+        text.withUnsafeBufferPointer { text in
+            places.withUnsafeBufferPointer { places in
+                bytes.withUnsafeMutableBytes { bytes in
                     var index = 0
-                    while index + 4 <= text.count {
-                        let first = values[Int(text[index])]
-                        let second = values[Int(text[index + 1])]
-                        let third = values[Int(text[index + 2])]
-                        let fourth = values[Int(text[index + 3])]
-                        strange |= first | second | third | fourth
-                        output[count] = first << 2 | second >> 4
-                        output[count + 1] = second << 4 | third >> 2
-                        output[count + 2] = third << 6 | fourth
-                        index += 4
-                        count += 3
+                    var count = 0
+                    while index < whole {
+                        let group =
+                            places[Int(text[index])] | places[256 &+ Int(text[index &+ 1])]
+                            | places[512 &+ Int(text[index &+ 2])]
+                            | places[768 &+ Int(text[index &+ 3])]
+                        strange |= group
+                        bytes.storeBytes(
+                            of: group.littleEndian, toByteOffset: count, as: UInt32.self)
+                        index &+= 4
+                        count &+= 3
                     }
-                    guard index < text.count else { return }
-                    let first = values[Int(text[index])]
-                    let second = values[Int(text[index + 1])]
-                    strange |= first | second
-                    output[count] = first << 2 | second >> 4
-                    count += 1
-                    strayBits = second << 4
-                    guard index + 2 < text.count else { return }
-                    let third = values[Int(text[index + 2])]
-                    strange |= third
-                    output[count] = second << 4 | third >> 2
-                    count += 1
-                    strayBits = third << 6
+                    var group = places[Int(text[index])] | places[256 &+ Int(text[index &+ 1])]
+                    if last > 2 { group |= places[512 &+ Int(text[index &+ 2])] }
+                    if last > 3 { group |= places[768 &+ Int(text[index &+ 3])] }
+                    while count < bytes.count {
+                        bytes[count] = UInt8(truncatingIfNeeded: group)
+                        group >>= 8
+                        count &+= 1
+                    }
+                    // Above its bytes are stray bits, or a stranger's.
+                    if group != 0 { strange |= Self.stranger }
                 }
             }
         }
-        return strange < 64 && strayBits == 0 ? bytes : nil
+        return strange & Self.stranger == 0 ? bytes : nil
     }
 
     /// The one spelling of `bytes`.

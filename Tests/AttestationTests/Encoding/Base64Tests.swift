@@ -59,4 +59,26 @@ struct Base64Tests {
     func padding(text: String) {
         #expect(Base64.standard.decode(Array(text.utf8).span) == nil)
     }
+
+    @Test(
+        "T12: reads any byte at any place, for each length modulo four, as a plain reader does",
+        arguments: 1...9)
+    func everyByteEverywhere(count: Int) throws {
+        let alphabet = Set(
+            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+        var differing: [String] = []
+        for place in 0..<count {
+            for byte in UInt8.min...UInt8.max {
+                var text = [UInt8](repeating: UInt8(ascii: "A"), count: count)
+                text[place] = byte
+                // Whether it is the one spelling of what it spells, by the plain implementations.
+                let plain =
+                    alphabet.contains(byte)
+                    ? try bytes(ofBase64URL: String(decoding: text, as: UTF8.self)) : nil
+                let spelled = plain.flatMap { Array(base64URL($0).utf8) == text ? $0 : nil }
+                if Base64.url.decode(text.span) != spelled { differing.append("\(place): \(byte)") }
+            }
+        }
+        #expect(differing == [])
+    }
 }
