@@ -1,30 +1,30 @@
 extension ClaimCheck {
     /// Expected against got, for people.
-    func detail(of claims: JSONDocument, for project: ProjectRules, now: Int64) -> String {
+    func detail(of claims: borrowing TokenClaims, for project: ProjectRules, now: Int64) -> String {
         switch self {
         case .audience:
             let expected = project.audiences.map { "\"\(String(decoding: $0, as: UTF8.self))\"" }
             return "expected an array with \(expected.joined(separator: " and ")), "
-                + "got \(claims.display("aud"))"
+                + "got \(claims.document.display("aud"))"
         case .subject:
-            let subject = claims.display("sub")
-            guard let member = claims.member("sub"), let text = claims.string(member)?.text(),
+            let subject = claims.document.display("sub")
+            guard let text = claims.subject.flatMap({ claims.document.text(of: $0) }),
                 let alias = project.alias(ofAppWithID: text)
             else { return "app \(subject), without an alias in the configuration" }
             return "app \(subject), alias \(alias)"
         case .lifetime:
-            guard let issuedAt = claims.integer("iat"), let expiresAt = claims.integer("exp") else {
-                return "expected two whole numbers of seconds, got iat \(claims.display("iat")) "
-                    + "and exp \(claims.display("exp"))"
+            guard let issuedAt = claims.issuedAt, let expiresAt = claims.expiresAt else {
+                return "expected two whole numbers of seconds, got iat "
+                    + "\(claims.document.display("iat")) and exp \(claims.document.display("exp"))"
             }
             return "\(expiresAt - issuedAt) s, expected 1 to \(TokenLimits.lifetime) s"
         case .notBefore:
-            return "now \(now), leeway \(project.leeway) s, iat \(claims.display("iat"))"
-                + (claims.member("nbf") == nil ? "" : ", nbf \(claims.display("nbf"))")
+            return "now \(now), leeway \(project.leeway) s, iat \(claims.document.display("iat"))"
+                + (claims.notBefore == nil ? "" : ", nbf \(claims.document.display("nbf"))")
         case .tokenID:
-            guard let member = claims.member("jti") else { return "no `jti`" }
-            guard let count = claims.string(member)?.count else {
-                return "expected a string, got \(claims.display("jti"))"
+            guard let member = claims.tokenID else { return "no `jti`" }
+            guard let count = claims.document.string(member)?.count else {
+                return "expected a string, got \(claims.document.display("jti"))"
             }
             return "`jti` of \(count) bytes, expected 1 to \(TokenLimits.tokenIDBytes)"
         case .expiry:
@@ -33,10 +33,10 @@ extension ClaimCheck {
     }
 
     private static func expiryDetail(
-        of claims: JSONDocument, for project: ProjectRules, now: Int64
+        of claims: borrowing TokenClaims, for project: ProjectRules, now: Int64
     ) -> String {
-        guard let expiresAt = claims.integer("exp") else {
-            return "expected a whole number of seconds, got exp \(claims.display("exp"))"
+        guard let expiresAt = claims.expiresAt else {
+            return "expected a whole number of seconds, got exp \(claims.document.display("exp"))"
         }
         // `now` is the caller's; only here it meets a claim without a bound in between.
         let (left, isBeyond) = expiresAt.subtractingReportingOverflow(now)

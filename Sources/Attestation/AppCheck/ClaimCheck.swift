@@ -17,7 +17,9 @@ enum ClaimCheck: String {
     ]
 
     /// Why the claims do not meet the rule, or nil when they do.
-    func fault(in claims: JSONDocument, of project: ProjectRules, now: Int64) -> InvalidReason? {
+    func fault(in claims: borrowing TokenClaims, of project: ProjectRules, now: Int64)
+        -> InvalidReason?
+    {
         switch self {
         case .audience: Self.isAudience(claims, of: project) ? nil : .audience
         case .subject: Self.hasSubject(claims) ? nil : .subject
@@ -30,22 +32,25 @@ enum ClaimCheck: String {
 
     /// `aud` is an array of strings in which every configured name of the project is (pitfalls T5,
     /// T6).
-    private static func isAudience(_ claims: JSONDocument, of project: ProjectRules) -> Bool {
-        guard let list = claims.member("aud") else { return false }
-        for element in claims.elements(of: list) where claims.kind(of: element) != .string {
+    private static func isAudience(_ claims: borrowing TokenClaims, of project: ProjectRules)
+        -> Bool
+    {
+        guard let list = claims.audience else { return false }
+        let document = claims.document
+        for element in document.elements(of: list) where document.kind(of: element) != .string {
             return false
         }
         for audience in project.audiences {
-            let isNamed = claims.elements(of: list).contains { element in
-                claims.string(element)?.equals(audience.span) ?? false
+            let isNamed = document.elements(of: list).contains { element in
+                document.string(element)?.equals(audience.span) ?? false
             }
             if !isNamed { return false }
         }
         return true
     }
 
-    private static func hasSubject(_ claims: JSONDocument) -> Bool {
-        guard let member = claims.member("sub"), let subject = claims.string(member),
+    private static func hasSubject(_ claims: borrowing TokenClaims) -> Bool {
+        guard let member = claims.subject, let subject = claims.document.string(member),
             1...TokenLimits.subjectBytes ~= subject.count
         else { return false }
         // It becomes a header field and a log line, so it must be harmless in both.
@@ -54,9 +59,9 @@ enum ClaimCheck: String {
     }
 
     private static func lifetimeFault(
-        _ claims: JSONDocument, of project: ProjectRules
+        _ claims: borrowing TokenClaims, of project: ProjectRules
     ) -> InvalidReason? {
-        guard let issuedAt = claims.integer("iat"), let expiresAt = claims.integer("exp") else {
+        guard let issuedAt = claims.issuedAt, let expiresAt = claims.expiresAt else {
             return .malformed
         }
         // Both are at most 2^53, so no sum or difference here leaves Int64.
@@ -67,25 +72,25 @@ enum ClaimCheck: String {
     }
 
     private static func notBeforeFault(
-        _ claims: JSONDocument, of project: ProjectRules, now: Int64
+        _ claims: borrowing TokenClaims, of project: ProjectRules, now: Int64
     ) -> InvalidReason? {
-        guard let issuedAt = claims.integer("iat") else { return .malformed }
+        guard let issuedAt = claims.issuedAt else { return .malformed }
         if issuedAt - project.leeway > now { return .notYetValid }
-        guard claims.member("nbf") != nil else { return nil }
-        guard let notBefore = claims.integer("nbf") else { return .malformed }
+        guard let member = claims.notBefore else { return nil }
+        guard let notBefore = claims.document.integer(member) else { return .malformed }
         return notBefore - project.leeway > now ? .notYetValid : nil
     }
 
     private static func expiryFault(
-        _ claims: JSONDocument, of project: ProjectRules, now: Int64
+        _ claims: borrowing TokenClaims, of project: ProjectRules, now: Int64
     ) -> InvalidReason? {
-        guard let expiresAt = claims.integer("exp") else { return .malformed }
+        guard let expiresAt = claims.expiresAt else { return .malformed }
         return now >= expiresAt + project.leeway ? .expired : nil
     }
 
-    private static func hasSoundTokenID(_ claims: JSONDocument) -> Bool {
-        guard let member = claims.member("jti") else { return true }
-        guard let tokenID = claims.string(member) else { return false }
+    private static func hasSoundTokenID(_ claims: borrowing TokenClaims) -> Bool {
+        guard let member = claims.tokenID else { return true }
+        guard let tokenID = claims.document.string(member) else { return false }
         return 1...TokenLimits.tokenIDBytes ~= tokenID.count
     }
 }

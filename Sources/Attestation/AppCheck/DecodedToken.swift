@@ -11,11 +11,11 @@ enum TokenFormFault: String, Error {
 }
 
 /// A token taken apart, with nothing believed yet (RFC 7515, section 5.2, steps 1 to 7).
-struct DecodedToken {
+struct DecodedToken: ~Copyable {
     /// The first segment.
-    let header: JSONDocument
+    let header: TokenHeader
     /// The second segment.
-    let claims: JSONDocument
+    let claims: TokenClaims
     /// The third segment.
     let signature: [UInt8]
     /// How many bytes from the start are signed: header, dot and payload.
@@ -26,26 +26,26 @@ struct DecodedToken {
     /// - Throws: what is wrong with its form.
     init(_ token: Span<UInt8>) throws(TokenFormFault) {
         let segments = try Segments(token)
-        header = try Self.object(
+        let header = try Self.object(
             token.extracting(..<segments.firstDot), encoding: .headerEncoding, json: .header)
-        claims = try Self.claims(of: token, segments)
+        let claims = try Self.object(
+            token.extracting((segments.firstDot + 1)..<segments.secondDot),
+            encoding: .payloadEncoding, json: .payload)
         guard let signature = Base64.url.decode(token.extracting((segments.secondDot + 1)...))
         else { throw .signatureEncoding }
+        self.header = TokenHeader(header)
+        self.claims = TokenClaims(claims)
         self.signature = signature
         signedByteCount = segments.secondDot
     }
 
     /// The payload alone, for who wants to know whose token it claims to be.
-    static func claims(of token: Span<UInt8>) throws(TokenFormFault) -> JSONDocument {
-        try claims(of: token, try Segments(token))
-    }
-
-    private static func claims(
-        of token: Span<UInt8>, _ segments: Segments
-    ) throws(TokenFormFault) -> JSONDocument {
-        try object(
-            token.extracting((segments.firstDot + 1)..<segments.secondDot),
-            encoding: .payloadEncoding, json: .payload)
+    static func claims(of token: Span<UInt8>) throws(TokenFormFault) -> TokenClaims {
+        let segments = try Segments(token)
+        return TokenClaims(
+            try object(
+                token.extracting((segments.firstDot + 1)..<segments.secondDot),
+                encoding: .payloadEncoding, json: .payload))
     }
 
     private static func object(

@@ -12,40 +12,45 @@ enum HeaderCheck: String {
     static let inOrder: [HeaderCheck] = [.algorithm, .type, .critical, .keyID]
 
     /// Why the header does not meet the rule, or nil when it does.
-    func fault(in header: JSONDocument) -> InvalidReason? {
+    func fault(in header: borrowing TokenHeader) -> InvalidReason? {
         switch self {
         case .algorithm:
-            header.string("alg", equals: "RS256") ? nil : .algorithm
+            Self.isString(header.algorithm, "RS256", of: header) ? nil : .algorithm
         case .type:
-            header.string("typ", equals: "JWT") ? nil : .malformed
+            Self.isString(header.type, "JWT", of: header) ? nil : .malformed
         case .critical:
             // It names extensions that must be understood (RFC 7515, section 4.1.11), and we know
             // none.
-            header.member("crit") == nil ? nil : .malformed
+            header.critical == nil ? nil : .malformed
         case .keyID:
             // Never "try every key": a token that names none is none of Google's (pitfall T3).
-            Self.keyID(of: header, isValid: KeyID.isValid) ? nil : .malformed
+            Self.hasKeyID(header) ? nil : .malformed
         }
     }
 
     /// Expected against got.
-    func detail(of header: JSONDocument) -> String {
+    func detail(of header: borrowing TokenHeader) -> String {
         switch self {
-        case .algorithm: "expected \"RS256\", got \(header.display("alg"))"
-        case .type: "expected \"JWT\", got \(header.display("typ"))"
+        case .algorithm: "expected \"RS256\", got \(header.document.display("alg"))"
+        case .type: "expected \"JWT\", got \(header.document.display("typ"))"
         case .critical:
-            header.member("crit") == nil ? "no critical extensions" : "`crit` is not supported"
+            header.critical == nil ? "no critical extensions" : "`crit` is not supported"
         case .keyID:
-            "expected 1 to 128 characters of a key id, got \(header.display("kid"))"
+            "expected 1 to 128 characters of a key id, got \(header.document.display("kid"))"
         }
     }
 
-    private static func keyID(
-        of header: JSONDocument, isValid: (Span<UInt8>) -> Bool
+    private static func isString(
+        _ member: Int?, _ value: StaticString, of header: borrowing TokenHeader
     ) -> Bool {
-        guard let member = header.member("kid"), let keyID = header.string(member) else {
+        guard let member, let text = header.document.string(member) else { return false }
+        return text.equals(value)
+    }
+
+    private static func hasKeyID(_ header: borrowing TokenHeader) -> Bool {
+        guard let member = header.keyID, let keyID = header.document.string(member) else {
             return false
         }
-        return isValid(keyID)
+        return KeyID.isValid(keyID)
     }
 }

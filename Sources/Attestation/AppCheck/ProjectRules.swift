@@ -1,5 +1,8 @@
 /// A project's configuration, made ready to be compared with the bytes of claims.
-struct ProjectRules: Sendable {
+///
+/// A class: each token's rules are passed on a dozen times, and a copy of a structure raises the
+/// count of every array in it.
+final class ProjectRules: Sendable {
     /// The project's name in the configuration.
     let name: String
     /// The exact value of `iss`.

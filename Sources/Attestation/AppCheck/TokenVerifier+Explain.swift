@@ -13,12 +13,17 @@ extension TokenVerifier {
             return formFails("a debug secret, not a token: exchange it for one first")
         case nil: break
         }
-        let decoded: DecodedToken
         do throws(TokenFormFault) {
-            decoded = try DecodedToken(token)
+            return steps(of: try DecodedToken(token), token, now: now, keys: keys)
         } catch {
             return formFails(error.rawValue)
         }
+    }
+
+    private func steps(
+        of decoded: borrowing DecodedToken, _ token: Span<UInt8>, now: Int64,
+        keys: (Int) -> KeySet?
+    ) -> [VerificationStep] {
         let header = HeaderCheck.inOrder.map { check in
             VerificationStep(
                 name: check.rawValue, holds: check.fault(in: decoded.header) == nil,
@@ -34,16 +39,17 @@ extension TokenVerifier {
             + claimSteps(decoded.claims, project: project, now: now)
     }
 
-    private func issuerStep(_ claims: JSONDocument, isServed: Bool) -> VerificationStep {
+    private func issuerStep(_ claims: borrowing TokenClaims, isServed: Bool) -> VerificationStep {
         let served = rules.prefix(8).map { "\"\(String(decoding: $0.issuer, as: UTF8.self))\"" }
         return VerificationStep(
             name: "issuer", holds: isServed,
             "expected \(served.joined(separator: " or "))\(rules.count > 8 ? " or …" : ""), "
-                + "got \(claims.display("iss"))")
+                + "got \(claims.document.display("iss"))")
     }
 
     private func keySteps(
-        _ decoded: DecodedToken, _ token: Span<UInt8>, project: Int?, keys: (Int) -> KeySet?
+        _ decoded: borrowing DecodedToken, _ token: Span<UInt8>, project: Int?,
+        keys: (Int) -> KeySet?
     ) -> [VerificationStep] {
         guard let project else {
             return skipped(["key", "signature"], "the issuer chooses the project")
@@ -61,7 +67,7 @@ extension TokenVerifier {
             return [
                 VerificationStep(
                     name: "key", holds: false,
-                    "\(decoded.header.display("kid")) is not in the key set of project "
+                    "\(decoded.header.document.display("kid")) is not in the key set of project "
                         + "\(rules[project].name): \(known)")
             ] + skipped(["signature"], "no key")
         }
@@ -76,7 +82,7 @@ extension TokenVerifier {
     }
 
     private func claimSteps(
-        _ claims: JSONDocument, project: Int?, now: Int64
+        _ claims: borrowing TokenClaims, project: Int?, now: Int64
     ) -> [VerificationStep] {
         guard let project else {
             return skipped(

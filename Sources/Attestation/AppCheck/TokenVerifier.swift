@@ -58,8 +58,8 @@ public struct TokenVerifier: Sendable {
     }
 
     /// The project whose issuer is exactly claim `iss` (pitfall T7).
-    func project(issuing claims: JSONDocument) -> Int? {
-        guard let member = claims.member("iss"), let issuer = claims.string(member) else {
+    func project(issuing claims: borrowing TokenClaims) -> Int? {
+        guard let member = claims.issuer, let issuer = claims.document.string(member) else {
             return nil
         }
         return rules.firstIndex { rules in
@@ -69,32 +69,34 @@ public struct TokenVerifier: Sendable {
     }
 
     /// The key that the token's `kid` names; nil when it is not in the set.
-    static func key(for token: DecodedToken, in keySet: KeySet) -> VerificationKey? {
-        guard let member = token.header.member("kid"), let keyID = token.header.string(member)
+    static func key(for token: borrowing DecodedToken, in keySet: KeySet) -> VerificationKey? {
+        guard let member = token.header.keyID,
+            let keyID = token.header.document.string(member)
         else { return nil }
         return keySet.key(for: keyID)
     }
 
     /// Whether the signature over header and claims is the key's.
     static func isSigned(
-        _ decoded: DecodedToken, _ token: Span<UInt8>, by key: VerificationKey
+        _ decoded: borrowing DecodedToken, _ token: Span<UInt8>, by key: VerificationKey
     ) -> Bool {
         let digest = SHA256.hash(token.extracting(..<decoded.signedByteCount))
         return key.publicKey.isSignature(decoded.signature.span, of: digest)
     }
 
     private func verifiedToken(
-        _ claims: JSONDocument, project: Int, key: VerificationKey
+        _ claims: borrowing TokenClaims, project: Int, key: VerificationKey
     ) -> VerifiedToken? {
         // The checks have seen all three; nil here would be a check that was taken away.
-        guard let appID = claims.text("sub"), let issuedAt = claims.integer("iat"),
-            let expiresAt = claims.integer("exp")
+        guard let appID = claims.subject.flatMap({ claims.document.text(of: $0) }),
+            let issuedAt = claims.issuedAt, let expiresAt = claims.expiresAt
         else { return nil }
         return VerifiedToken(
             project: project, appID: appID, app: rules[project].app(withID: appID),
             issuedAt: issuedAt, expiresAt: expiresAt,
             acceptedUntil: expiresAt + rules[project].leeway,
-            tokenID: claims.text("jti"), provider: claims.text("provider"), keyID: key.keyID,
+            tokenID: claims.tokenID.flatMap { claims.document.text(of: $0) },
+            provider: claims.provider.flatMap { claims.document.text(of: $0) }, keyID: key.keyID,
             key: key)
     }
 }

@@ -1,26 +1,6 @@
 extension JSONDocument {
-    /// Whether a member of the root is this string.
-    @inline(__always)
-    func string(_ name: StaticString, equals value: StaticString) -> Bool {
-        guard let member = member(name) else { return false }
-        return string(member)?.equals(value) ?? false
-    }
-
-    /// A member of the root as a copy, or nil when it is absent or no string.
-    func text(_ name: StaticString) -> String? {
-        guard let member = member(name) else { return nil }
-        return text(of: member)
-    }
-
     /// A string as a copy, or nil when the value is none.
     func text(of value: Int) -> String? { string(value)?.text() }
-
-    /// A member of the root as ``integer(_:)`` reads it.
-    @inline(__always)
-    func integer(_ name: StaticString) -> Int64? {
-        guard let member = member(name) else { return nil }
-        return integer(member)
-    }
 
     /// A member of the root for a person's eyes: short, and without a byte that could steer a
     /// terminal.

@@ -17,6 +17,9 @@ enum JSONKind: UInt8 {
 /// One value, or one member's name, in the flat list of a document.
 struct JSONNode {
     var kind: JSONKind
+    /// First and last byte of a name's decoded characters, 0 for none: most names differ in these,
+    /// or in their length.
+    var ends: UInt16 = 0
     /// First byte of a string's decoded characters or of a number's digits.
     var start: Int32
     /// Bytes of a string or number; members of an object; elements of an array.
@@ -64,6 +67,24 @@ struct JSONDocument {
             index = Int(nodes[index + 1].next)
         }
         return nil
+    }
+
+    /// Walks over those members of the root whose names are short: name and value, in the order of
+    /// the text.
+    @inline(__always)
+    func forEachShortMember(_ body: (ShortName, Int) -> Void) {
+        let nodes = nodes.span
+        guard nodes[0].kind == .object else { return }
+        var index = 1
+        for _ in 0..<nodes[0].count {
+            let name = nodes[index]
+            if let name = ShortName(
+                text.span.bytes, from: Int(name.start), count: Int(name.count))
+            {
+                body(name, index + 1)
+            }
+            index = Int(nodes[index + 1].next)
+        }
     }
 
     /// The decoded characters of a string, as UTF-8, or nil when the value is none.

@@ -1,10 +1,13 @@
 /// Reads a JSON text into the flat list of nodes of a ``JSONDocument``.
 ///
-/// One loop with a stack of open containers instead of recursion: the depth of a stranger's text is
+/// One loop with a chain of open containers instead of recursion: the depth of a stranger's text is
 /// bounded by a limit that we chose, not by the thread's stack.
 struct JSONReader {
     private(set) var nodes: [JSONNode] = []
-    private var open: [Int] = []
+    /// The innermost open container, or -1; as long as a container is open, its `next` is the one
+    /// around it.
+    private var container = -1
+    private var depth = 0
     private var position = 0
 
     /// - Parameter expectedNodes: How many nodes to make room for.
@@ -36,7 +39,7 @@ struct JSONReader {
             case UInt8(ascii: "["):
                 try push(.array)
                 if skip(UInt8(ascii: "]"), in: text) { return pop() }
-                nodes[nodes.count - 1].count = 1
+                nodes[container].count = 1
             case UInt8(ascii: "t"):
                 return try literal("true", .true, in: text)
             case UInt8(ascii: "f"):
@@ -54,7 +57,7 @@ struct JSONReader {
     ///
     /// - Returns: Whether another value follows.
     private mutating func continues(_ text: inout MutableSpan<UInt8>) throws(JSONError) -> Bool {
-        while let container = open.last {
+        while container >= 0 {
             let isObject = nodes[container].kind == .object
             if skip(UInt8(ascii: ","), in: text) {
                 if isObject {
@@ -73,45 +76,60 @@ struct JSONReader {
     }
 
     private mutating func push(_ kind: JSONKind) throws(JSONError) {
-        guard open.count < JSONLimits.depth else { throw .tooDeep }
-        open.append(nodes.count)
+        guard depth < JSONLimits.depth else { throw .tooDeep }
+        let around = container
+        container = nodes.count
+        depth += 1
         append(kind, start: position, count: 0)
+        nodes[container].next = Int32(truncatingIfNeeded: around)
         position += 1
     }
 
     private mutating func pop() {
-        guard let container = open.popLast() else { return }
+        let around = Int(nodes[container].next)
         nodes[container].next = Int32(truncatingIfNeeded: nodes.count)
+        container = around
+        depth -= 1
     }
 
     /// Reads a member's name and the colon behind it.
     private mutating func name(_ text: inout MutableSpan<UInt8>) throws(JSONError) {
-        guard let object = open.last else { throw .syntax }
+        let object = container
         guard nodes[object].count < JSONLimits.members else { throw .tooManyMembers }
         skipSpace(text)
         guard position < text.count, text[position] == UInt8(ascii: "\"") else { throw .syntax }
-        let name = nodes.count
-        try string(&text)
-        var earlier = object + 1
-        while earlier < name {
-            if areEqual(earlier, name, in: text) { throw .duplicateName }
-            earlier = Int(nodes[earlier + 1].next)
-        }
+        let start = position + 1
+        let end = try JSONString.resolve(&text, from: start)
+        let name = text.span.extracting(start..<end.characters)
+        let ends = Self.ends(of: name)
+        if isTaken(name, ends: ends, since: object + 1, in: text.span) { throw .duplicateName }
+        append(.string, start: start, count: name.count, ends: ends)
+        position = end.text
         nodes[object].count += 1
         guard skip(UInt8(ascii: ":"), in: text) else { throw .syntax }
     }
 
-    private func areEqual(
-        _ first: Int, _ second: Int, in text: borrowing MutableSpan<UInt8>
+    /// Whether a name from the node `first` on is this one.
+    private func isTaken(
+        _ name: Span<UInt8>, ends: UInt16, since first: Int, in text: Span<UInt8>
     ) -> Bool {
-        guard nodes[first].count == nodes[second].count else { return false }
-        let firstStart = Int(nodes[first].start)
-        let secondStart = Int(nodes[second].start)
-        for offset in 0..<Int(nodes[first].count)
-        where text[firstStart + offset] != text[secondStart + offset] {
-            return false
+        let nodes = nodes.span
+        var index = first
+        while index < nodes.count {
+            let earlier = nodes[index]
+            let start = Int(earlier.start)
+            if Int(earlier.count) == name.count, earlier.ends == ends,
+                text.extracting(start..<(start + name.count)).equals(name)
+            {
+                return true
+            }
+            index = Int(nodes[index + 1].next)
         }
-        return true
+        return false
+    }
+
+    private static func ends(of name: Span<UInt8>) -> UInt16 {
+        name.isEmpty ? 0 : UInt16(name[0]) << 8 | UInt16(name[name.count - 1])
     }
 
     private mutating func string(_ text: inout MutableSpan<UInt8>) throws(JSONError) {
@@ -162,7 +180,7 @@ struct JSONReader {
 
     /// Skips white space and then `byte`, if it is there.
     private mutating func skip(_ byte: UInt8, in text: borrowing MutableSpan<UInt8>) -> Bool {
-        skipSpace(text)
+        if position < text.count, text[position] <= 0x20 { skipSpace(text) }
         guard position < text.count, text[position] == byte else { return false }
         position += 1
         return true
@@ -177,11 +195,12 @@ struct JSONReader {
         }
     }
 
-    private mutating func append(_ kind: JSONKind, start: Int, count: Int) {
+    private mutating func append(_ kind: JSONKind, start: Int, count: Int, ends: UInt16 = 0) {
         // The text is at most JSONLimits.textBytes long, so every offset fits.
         nodes.append(
             JSONNode(
                 kind: kind,
+                ends: ends,
                 start: Int32(truncatingIfNeeded: start),
                 count: Int32(truncatingIfNeeded: count),
                 next: Int32(truncatingIfNeeded: nodes.count + 1)))

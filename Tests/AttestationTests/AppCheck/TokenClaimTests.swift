@@ -221,4 +221,18 @@ struct TokenClaimTests {
             #expect(judge(forged.token(claims: claims)) == .invalid(.signature))
         }
     }
+
+    @Test("a claim's name counts as its escapes are resolved, and not with a byte more or less")
+    func names() {
+        let issuer = "\"https://firebaseappcheck.googleapis.com/123\""
+        #expect(Self.outcome(["iss": nil, "\\u0069s\\u0073": issuer]) == .verified)
+        for name in ["iss\\u0000", "Iss", "issu", "is", "iss ", "\\u0000iss"] {
+            #expect(Self.outcome(["iss": nil, name: issuer]) == .invalid(.issuer))
+        }
+        #expect(Self.outcome(["sub": nil, "sub\\u0000": "\"x\""]) == .invalid(.subject))
+        #expect(Self.outcome(["exp": nil, "ex\\u0070": "\(Self.now + 60)"]) == .verified)
+        #expect(Self.outcome(["\\u006ebf": "\(Self.now + 600)"]) == .invalid(.notYetValid))
+        #expect(Self.outcome(["nbf\\u0000": "\(Self.now + 600)"]) == .verified)
+        #expect(Self.outcome(["\\u0073ub": "\"other\""]) == .invalid(.malformed))
+    }
 }

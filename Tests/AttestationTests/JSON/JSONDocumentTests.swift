@@ -150,4 +150,50 @@ struct JSONDocumentTests {
     func integers(text: String, expected: Int64?) throws {
         #expect(try Self.document(text).integer(0) == expected)
     }
+
+    @Test("finds what ends or breaks a string at every place in it", arguments: 0..<20)
+    func everyPlace(offset: Int) throws {
+        let before = [UInt8](repeating: UInt8(ascii: "a"), count: offset)
+        for after in [0, 1, 7, 8, 9].map({ [UInt8](repeating: UInt8(ascii: "z"), count: $0) }) {
+            for byte in UInt8.min...UInt8.max {
+                let text = [0x22] + before + [byte] + after + [0x22]
+                let isPlain = 0x20..<0x80 ~= byte && byte != 0x22 && byte != 0x5C
+                // A mark that ends the string early leaves something behind it, and a backslash
+                // escapes a `z` or the last mark.
+                let expected: JSONError? = isPlain ? nil : .syntax
+                if Self.fault(text) != expected { Issue.record("\(byte) before \(after.count)") }
+            }
+            for (written, meant) in [("\\n", "\n"), ("\\u00e9", "é"), ("é", "é"), ("😀", "😀")] {
+                let text = [0x22] + before + Array(written.utf8) + after + [0x22]
+                let read = try JSONDocument(text).text(of: 0)
+                #expect(read.map { Array($0.utf8) } == before + Array(meant.utf8) + after)
+            }
+        }
+    }
+
+    @Test(
+        "T11: names of one length with the same ends are compared in full",
+        arguments: [
+            ("{\"axb\":1,\"ayb\":2}", nil), ("{\"axb\":1,\"axb\":2}", .duplicateName),
+            ("{\"a\":1,\"b\":2,\"aa\":3}", nil), ("{\"a\":1,\"b\":2,\"a\":3}", .duplicateName),
+            ("{\"a12345678b\":1,\"a12345679b\":2}", nil),
+            ("{\"a12345678b\":1,\"c\":[{}],\"a1234\\u00356\\u00378b\":2}", .duplicateName),
+            ("{\"\":1,\"\\u0000\":2}", nil), ("{\"a\\u0000\":1,\"a\":2}", nil),
+        ] as [(String, JSONError?)])
+    func sameEnds(text: String, expected: JSONError?) {
+        #expect(Self.fault(text) == expected)
+    }
+
+    @Test("goes back to the right container when several end at once")
+    func endings() throws {
+        let document = try Self.document("[{\"a\":[[{}],{\"b\":[]}],\"c\":1},[2],3]")
+        #expect(
+            document.elements(of: 0).map { document.kind(of: $0) } == [.object, .array, .number])
+        let inner = try #require(document.member("a", of: 1))
+        #expect(document.elements(of: inner).map { document.count(of: $0) } == [1, 1])
+        #expect(document.member("c", of: 1).flatMap { document.integer($0) } == 1)
+        for text in ["[{]}", "{\"a\":[}]", "[[]", "[]]", "{\"a\":{}", "{}}", "[{}}", "{\"a\":1]"] {
+            #expect(Self.fault(text) == .syntax)
+        }
+    }
 }

@@ -1,0 +1,30 @@
+/// The header of a token, with each member that has a rule found in one walk.
+struct TokenHeader: ~Copyable {
+    let document: JSONDocument
+
+    /// Each of these is a value of `document`, or nil when there is no such member.
+    let algorithm: Int?
+    let type: Int?
+    let critical: Int?
+    let keyID: Int?
+
+    /// - Parameter document: An object.
+    init(_ document: JSONDocument) {
+        var algorithm: Int?
+        var type: Int?
+        var critical: Int?
+        var keyID: Int?
+        document.forEachShortMember { name, value in
+            // No name is there twice, so each is found at most once.
+            if name == ShortName("alg") { algorithm = value }
+            if name == ShortName("typ") { type = value }
+            if name == ShortName("kid") { keyID = value }
+            if name == ShortName("crit") { critical = value }
+        }
+        self.document = document
+        self.algorithm = algorithm
+        self.type = type
+        self.critical = critical
+        self.keyID = keyID
+    }
+}
