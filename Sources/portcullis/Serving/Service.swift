@@ -102,6 +102,9 @@ actor Service {
     // MARK: Start
 
     private func start() async throws {
+        // The runtime's global pool makes its descriptors at first use, and traps when there are none
+        // left then: so use it now.
+        await Task.detached {}.value
         let configuration = serving.configuration
         serving = ServingConfiguration(
             configuration, addresses: await UpstreamAddresses.resolve(configuration, log: log))
