@@ -8,8 +8,8 @@ extension ClaimCheck {
                 + "got \(claims.document.display("aud"))"
         case .subject:
             let subject = claims.document.display("sub")
-            guard let text = claims.subject.flatMap({ claims.document.text(of: $0) }),
-                let alias = project.alias(ofAppWithID: text)
+            guard let member = claims.subject, let id = claims.document.string(member),
+                let alias = project.alias(ofAppWithID: id)
             else { return "app \(subject), without an alias in the configuration" }
             return "app \(subject), alias \(alias)"
         case .lifetime:

@@ -12,7 +12,9 @@ final class ProjectRules: Sendable {
     /// Seconds.
     let leeway: Int64
     private let aliases: [String]
-    private let appsByID: [String: Int]
+    /// The apps in the order of their ids' bytes: a few comparisons are less work than one hash of
+    /// an id.
+    private let appsByID: [(id: [UInt8], app: Int)]
 
     init(_ project: Project) {
         name = project.name
@@ -21,14 +23,30 @@ final class ProjectRules: Sendable {
             .map { Array("projects/\($0)".utf8) }
         leeway = min(max(project.leeway, 0), TokenLimits.leeway)
         aliases = project.apps.map(\.alias)
-        appsByID = Dictionary(
-            zip(project.apps.map(\.id), project.apps.indices),
-            uniquingKeysWith: { first, _ in first })
+        appsByID = project.apps.enumerated().map { (id: Array($1.id.utf8), app: $0) }
+            .sorted { left, right in
+                let order = left.id.span.order(right.id.span)
+                return order < 0 || order == 0 && left.app < right.app
+            }
     }
 
-    /// The index of an app among the configured aliases.
-    func app(withID id: String) -> Int? { appsByID[id] }
+    /// The index of an app among the configured aliases; of two with one id, the first.
+    func app(withID id: Span<UInt8>) -> Int? {
+        var range = appsByID.indices
+        while !range.isEmpty {
+            let middle = range.lowerBound + range.count / 2
+            let other = appsByID[middle].id
+            if other.span.order(id) < 0 {
+                range = middle + 1..<range.upperBound
+            } else {
+                range = range.lowerBound..<middle
+            }
+        }
+        guard range.lowerBound < appsByID.count else { return nil }
+        let (found, app) = appsByID[range.lowerBound]
+        return found.span.equals(id) ? app : nil
+    }
 
     /// The alias of an app.
-    func alias(ofAppWithID id: String) -> String? { appsByID[id].map { aliases[$0] } }
+    func alias(ofAppWithID id: Span<UInt8>) -> String? { app(withID: id).map { aliases[$0] } }
 }

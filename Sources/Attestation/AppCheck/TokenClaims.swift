@@ -27,14 +27,17 @@ struct TokenClaims: ~Copyable {
         var provider: Int?
         document.forEachShortMember { name, value in
             // No name is there twice, so each is found at most once.
-            if name == ShortName("iss") { issuer = value }
-            if name == ShortName("sub") { subject = value }
-            if name == ShortName("aud") { audience = value }
-            if name == ShortName("exp") { expiresAt = value }
-            if name == ShortName("iat") { issuedAt = value }
-            if name == ShortName("nbf") { notBefore = value }
-            if name == ShortName("jti") { tokenID = value }
-            if name == ShortName("provider") { provider = value }
+            switch name {
+            case ShortName("iss"): issuer = value
+            case ShortName("sub"): subject = value
+            case ShortName("aud"): audience = value
+            case ShortName("exp"): expiresAt = value
+            case ShortName("iat"): issuedAt = value
+            case ShortName("nbf"): notBefore = value
+            case ShortName("jti"): tokenID = value
+            case ShortName("provider"): provider = value
+            default: break
+            }
         }
         self.document = document
         self.issuedAt = issuedAt.flatMap { document.integer($0) }

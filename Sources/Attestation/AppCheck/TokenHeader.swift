@@ -16,10 +16,13 @@ struct TokenHeader: ~Copyable {
         var keyID: Int?
         document.forEachShortMember { name, value in
             // No name is there twice, so each is found at most once.
-            if name == ShortName("alg") { algorithm = value }
-            if name == ShortName("typ") { type = value }
-            if name == ShortName("kid") { keyID = value }
-            if name == ShortName("crit") { critical = value }
+            switch name {
+            case ShortName("alg"): algorithm = value
+            case ShortName("typ"): type = value
+            case ShortName("kid"): keyID = value
+            case ShortName("crit"): critical = value
+            default: break
+            }
         }
         self.document = document
         self.algorithm = algorithm

@@ -88,11 +88,11 @@ public struct TokenVerifier: Sendable {
         _ claims: borrowing TokenClaims, project: Int, key: VerificationKey
     ) -> VerifiedToken? {
         // The checks have seen all three; nil here would be a check that was taken away.
-        guard let appID = claims.subject.flatMap({ claims.document.text(of: $0) }),
+        guard let subject = claims.subject, let appID = claims.document.string(subject),
             let issuedAt = claims.issuedAt, let expiresAt = claims.expiresAt
         else { return nil }
         return VerifiedToken(
-            project: project, appID: appID, app: rules[project].app(withID: appID),
+            project: project, appID: appID.text(), app: rules[project].app(withID: appID),
             issuedAt: issuedAt, expiresAt: expiresAt,
             acceptedUntil: expiresAt + rules[project].leeway,
             tokenID: claims.tokenID.flatMap { claims.document.text(of: $0) },

@@ -29,6 +29,19 @@ extension Span where Element == UInt8 {
         }
     }
 
+    /// Below, above or at zero as this comes before, behind or at the same place as `other`, in an
+    /// order of which only that it is one matters: by length, and then by the bytes.
+    func order(_ other: Span<UInt8>) -> Int {
+        guard count == other.count else { return count < other.count ? -1 : 1 }
+        // Safe: memcmp reads `count` bytes, and both spans have that many.
+        return withUnsafeBytes { mine in
+            other.withUnsafeBytes { theirs in
+                guard let mine = mine.baseAddress, let theirs = theirs.baseAddress else { return 0 }
+                return Int(memcmp(mine, theirs, count))
+            }
+        }
+    }
+
     /// Whether one of the bytes is `byte`.
     func contains(_ byte: UInt8) -> Bool {
         firstIndex(of: byte, from: 0) != nil
