@@ -22,9 +22,14 @@ from judging import assert_rejected
 
 
 def reload(proxy, text: str, done):
-    """Writes a configuration, sends SIGHUP and waits until something is different."""
+    """Writes a configuration, sends SIGHUP and waits until every loop has it and something is different."""
+    def reloads() -> int:
+        return proxy.output().count("configuration reloaded")
+
+    before = reloads()
     proxy.config_path.write_text(text)
     proxy.signal(signal.SIGHUP)
+    wait_until(lambda: reloads() > before, "the configuration was reloaded")
     wait_until(done, "the new configuration serves")
 
 
