@@ -1,6 +1,7 @@
 /// The payload of a token, with each claim that a rule or a verdict needs found in one walk: a
 /// look-up by name for each use costs more than reading the JSON.
 struct TokenClaims: ~Copyable {
+    /// The second segment, in which the claims below are values.
     let document: JSONDocument
     /// Claim `iat` in Unix seconds, or nil when it is no whole number of them.
     let issuedAt: Int64?

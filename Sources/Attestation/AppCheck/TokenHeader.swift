@@ -1,5 +1,6 @@
 /// The header of a token, with each member that has a rule found in one walk.
 struct TokenHeader: ~Copyable {
+    /// The first segment, for what is told to people.
     let document: JSONDocument
 
     /// Each of these is a value of `document`, or nil when there is no such member.
