@@ -11,12 +11,12 @@ extension Exchange {
 
     /// Policy rejected the request.
     func reject(_ client: ClientConnection, _ code: RejectionCode) async -> Fate {
-        await answer(client, code.problem)
+        await answer(client, code.prepared)
     }
 
     /// The request cannot be served, for a reason that has nothing to do with its token.
     func refuse(_ client: ClientConnection, _ problem: ProxyProblem) async -> Fate {
-        await answer(client, problem.problem)
+        await answer(client, PreparedAnswer(problem.problem))
     }
 
     /// Forwarding failed before any byte of a final answer went to the client. An interim one may
@@ -59,36 +59,23 @@ extension Exchange {
 
     // MARK: Writing
 
-    private func answer(_ client: ClientConnection, _ problem: Problem) async -> Fate {
+    private func answer(_ client: ClientConnection, _ prepared: PreparedAnswer) async -> Fate {
         decidePersistence()
         let isGRPC = isHeadKnown && isGRPCCall
-        let status = isGRPC ? 200 : problem.status
-        output.appendStatusLine(status)
         if isGRPC {
-            writeGRPC(problem)
+            output.appendStatusLine(200)
+            writeGRPC(prepared.problem)
         } else {
-            writeProblem(problem)
+            output.append(prepared.head)
         }
         if let route = record.route { writeCORS(.rejection, serving.routes[route]) }
         writeCommonFields()
         if !isGRPC && (!isHeadKnown || head.method != .head) {
-            output.append(problem.body)
-            record.bytesOut = UInt64(problem.body.count)
+            output.append(prepared.problem.body)
+            record.bytesOut = UInt64(prepared.problem.body.count)
         }
-        record.status = status
+        record.status = isGRPC ? 200 : prepared.problem.status
         return await send(client)
-    }
-
-    private func writeProblem(_ problem: Problem) {
-        output.appendField("Content-Type", "application/problem+json")
-        output.appendField("Content-Length", decimal: UInt64(problem.body.count))
-        output.appendField("Cache-Control", "no-store")
-        if let challenge = problem.challenge {
-            output.appendField("WWW-Authenticate", challenge.span)
-        }
-        if let delay = problem.retryAfter {
-            output.appendField("Retry-After", delay.span)
-        }
     }
 
     /// A trailers-only answer (gRPC over HTTP/2, "Responses"): status and message are fields of the
