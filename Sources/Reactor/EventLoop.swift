@@ -197,15 +197,15 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
             freeSlots.append(slot)
             throw error
         }
-        registration.slot = slot
+        registration.slot = UInt32(truncatingIfNeeded: slot)
         registration.generation = generation
         registrations[slot] = registration
     }
 
     /// Forgets a registration; closing the descriptor afterwards takes it out of epoll.
     func unregister(_ registration: Registration) {
-        registrations[registration.slot] = nil
-        freeSlots.append(registration.slot)
+        registrations[Int(registration.slot)] = nil
+        freeSlots.append(Int(registration.slot))
     }
 
     /// Takes a descriptor that stays open out of epoll.

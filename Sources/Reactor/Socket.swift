@@ -14,7 +14,6 @@ public enum TransferResult: Sendable, Equatable {
 /// socket's `waiter` and tries again.
 public final class Socket {
     private let registration: Registration
-    private var isOpen = true
 
     /// Takes over a connected or connecting descriptor.
     init(owning descriptor: Int32, loop: EventLoop) throws(Errno) {
@@ -26,7 +25,7 @@ public final class Socket {
                     | CPlatform_EPOLLET)
         } catch {
             Syscalls.close(descriptor)
-            isOpen = false
+            registration.isOpen = false
             throw error
         }
     }
@@ -151,24 +150,24 @@ public final class Socket {
 
     /// Ends our sending side; the peer reads an end of stream after what was written.
     public func finishWriting() {
-        if isOpen { Syscalls.shutdownWrite(registration.descriptor) }
+        if registration.isOpen { Syscalls.shutdownWrite(registration.descriptor) }
     }
 
     /// Makes close(2) send a reset, so that the peer cannot take a cut-off answer for a complete
     /// one.
     public func resetOnClose() {
-        if isOpen { Syscalls.setLinger(registration.descriptor) }
+        if registration.isOpen { Syscalls.setLinger(registration.descriptor) }
     }
 
     /// Ends both directions at once but keeps the descriptor: reads see an end, writes fail.
     public func breakOff() {
-        if isOpen { Syscalls.shutdown(registration.descriptor) }
+        if registration.isOpen { Syscalls.shutdown(registration.descriptor) }
     }
 
     /// Closes the descriptor. Closing twice is allowed.
     public func close() {
-        if !isOpen { return }
-        isOpen = false
+        if !registration.isOpen { return }
+        registration.isOpen = false
         registration.waiter = nil
         registration.loop.unregister(registration)
         Syscalls.close(registration.descriptor)

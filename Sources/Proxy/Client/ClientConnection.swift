@@ -21,7 +21,7 @@ final class ClientConnection {
     private static let lingerTime = Duration.seconds(2)
     private static let lingerBytes = 1 << 20
     /// Pipelined requests that are served in a row before others have their turn.
-    private static let turnLimit = 16
+    private static let turnLimit: UInt8 = 16
     /// How long a task waits for the next request before it ends.
     private static let taskIdleNanoseconds: Int64 = 100_000_000
 
@@ -41,12 +41,12 @@ final class ClientConnection {
     let isPeerTrusted: Bool
     private var isActive = false
     private var isAborted = false
-    private var requestsInTurn = 0
-    private var idleSince = MonotonicInstant.never
+    private var requestsInTurn: UInt8 = 0
     private var hasServed = false
     /// The latest request came right behind the one before: the next one is worth a task that
     /// waits.
     private var isBusy = false
+    private var idleSince = MonotonicInstant.never
 
     /// Takes over an accepted socket.
     init(_ socket: Socket, peer: SocketAddress, listener: ServedListener, state: LoopState) {
