@@ -144,10 +144,11 @@ final class Exchange {
         let input = self.input
         let bytes = input.pinnedBytes
         record.method = head.method
+        record.protocolVersion = head.version == .http10 ? "http/1.0" : "http/1.1"
+        if !serving.logsAccess { return }
         record.methodName.append(bytes.slice(head.methodName))
         record.target.append(bytes.slice(head.target.raw))
         record.host.append(contentsOf: head.target.host)
-        record.protocolVersion = head.version == .http10 ? "http/1.0" : "http/1.1"
         if let agent = head.fields.first(.userAgent) {
             record.userAgent.append(bytes.slice(agent.value))
         }

@@ -91,10 +91,13 @@ public final class RequestRecord {
     /// Readies the object for the next request of the same connection.
     public func reset() {
         method = .other
-        methodName.removeAll(keepingCapacity: true)
-        target.removeAll(keepingCapacity: true)
-        host.removeAll(keepingCapacity: true)
-        userAgent.removeAll(keepingCapacity: true)
+        // Empty where nothing is logged, and emptying them is a call each.
+        if !methodName.isEmpty {
+            methodName.removeAll(keepingCapacity: true)
+            target.removeAll(keepingCapacity: true)
+            host.removeAll(keepingCapacity: true)
+            userAgent.removeAll(keepingCapacity: true)
+        }
         protocolVersion = "http/1.1"
         route = nil
         verdict = nil

@@ -21,6 +21,8 @@ public final class ServingConfiguration: Sendable {
     /// By project.
     let fingerprints: [[ClientFingerprint]]
     let hasFingerprints: Bool
+    /// Requests may be logged, so their text is kept.
+    let logsAccess: Bool
 
     /// Event loops that the configuration asks for.
     public var workerCount: Int {
@@ -37,6 +39,7 @@ public final class ServingConfiguration: Sendable {
         projects = configuration.projects.map(\.project)
         verifier = TokenVerifier(projects: projects)
         fingerprints = configuration.projects.map(\.fingerprints)
+        logsAccess = configuration.log.access != .off
         hasFingerprints = fingerprints.contains { !$0.isEmpty }
     }
 }
