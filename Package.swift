@@ -43,6 +43,9 @@ let package = Package(
     targets: [
         .systemLibrary(
             name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CLMDB", pkgConfig: "lmdb", providers: [.apt(["liblmdb-dev"])]),
+        // Without pkg-config: the flags of hiredis hold one that the package description forbids.
+        .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
         .target(name: "CPlatform"),
         .target(name: "CTOML"),
 
@@ -51,30 +54,40 @@ let package = Package(
         module("HTTP", imports: ["Reactor", "TLS"]),
         module("Attestation", imports: ["COpenSSL"]),
         module("Policy", imports: ["Attestation"]),
+        module(
+            "Replay", imports: ["Reactor", "TLS", "HTTP", "Attestation", "CLMDB", "CHiredis"]),
         module("Configuration", imports: ["Policy", "Attestation", "CTOML"]),
         module(
-            "Proxy", imports: ["Reactor", "TLS", "HTTP", "Attestation", "Policy", "Configuration"]),
+            "Proxy",
+            imports: [
+                "Reactor", "TLS", "HTTP", "Attestation", "Policy", "Replay", "Configuration",
+            ]),
         module(
             "Operations",
-            imports: ["Reactor", "TLS", "HTTP", "Attestation", "Policy", "Configuration", "Proxy"]),
+            imports: [
+                "Reactor", "TLS", "HTTP", "Attestation", "Policy", "Replay", "Configuration",
+                "Proxy",
+            ]),
         .executableTarget(
             name: "portcullis",
             dependencies: [
-                "Reactor", "TLS", "HTTP", "Attestation", "Policy", "Configuration", "Proxy",
-                "Operations",
+                "Reactor", "TLS", "HTTP", "Attestation", "Policy", "Replay", "Configuration",
+                "Proxy", "Operations",
             ],
             swiftSettings: settings),
 
         module(
             "TestKit",
             imports: [
-                "Reactor", "TLS", "HTTP", "Attestation", "COpenSSL", "Policy", "Configuration",
+                "Reactor", "TLS", "HTTP", "Attestation", "COpenSSL", "Policy", "Replay",
+                "Configuration",
             ]),
         tests(of: "Reactor", imports: ["TestKit"]),
         tests(of: "TLS", imports: ["Reactor", "TestKit"]),
         tests(of: "HTTP", imports: ["Reactor", "TLS", "TestKit"]),
         tests(of: "Attestation", imports: ["TestKit", "COpenSSL"]),
         tests(of: "Policy", imports: ["Attestation", "TestKit"]),
+        tests(of: "Replay", imports: ["Reactor", "TLS", "HTTP", "Attestation", "TestKit"]),
         tests(
             of: "Configuration", imports: ["Policy", "Attestation", "TestKit"],
             exclude: ["Golden"]),
@@ -83,11 +96,14 @@ let package = Package(
             imports: ["Configuration", "Policy", "Attestation", "Reactor", "TestKit"]),
         tests(
             of: "Proxy",
-            imports: ["Reactor", "HTTP", "Attestation", "Policy", "Configuration", "TestKit"]),
+            imports: [
+                "Reactor", "HTTP", "Attestation", "Policy", "Replay", "Configuration", "TestKit",
+            ]),
         tests(
             of: "Operations",
             imports: [
-                "Proxy", "Policy", "Configuration", "Reactor", "HTTP", "Attestation", "TestKit",
+                "Proxy", "Policy", "Replay", "Configuration", "Reactor", "HTTP", "Attestation",
+                "TestKit",
             ]),
     ],
     cxxLanguageStandard: .cxx17
