@@ -30,16 +30,20 @@ public struct Claim: Sendable {
     public var at: ClaimInstant
     /// The token itself, for stores whose `needsToken` is true; empty for all others.
     public var token: [UInt8]
+    /// Number or id of the token's Firebase project, for stores whose `needsToken` is true; empty
+    /// for all others.
+    public var project: String
 
     public init(
         key: ClaimKey, issuedAt: Int64, retainedUntil: Int64, at: ClaimInstant,
-        token: [UInt8] = []
+        token: [UInt8] = [], project: String = ""
     ) {
         self.key = key
         self.issuedAt = issuedAt
         self.retainedUntil = retainedUntil
         self.at = at
         self.token = token
+        self.project = project
     }
 }
 

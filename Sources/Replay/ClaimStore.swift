@@ -4,7 +4,7 @@ public import Reactor
 public protocol ClaimStore: Sendable {
     /// The word of the configuration, for logs and labels: "memory", "file", "redis", "google".
     var name: StaticString { get }
-    /// `Claim.token` has to be there.
+    /// `Claim.token` and `Claim.project` have to be there.
     var needsToken: Bool { get }
     /// A claim may take a round trip over a network.
     var isRemote: Bool { get }
