@@ -10,6 +10,8 @@ public struct Configuration: Sendable {
     public var log = Log()
     /// `[admin]`; nil when there is none.
     public var admin: Admin?
+    /// `[replay]`.
+    public var replay = ReplaySettings()
     /// In file order, at least one.
     public var listeners: [Listener] = []
     /// In file order; `Route` and verdicts refer to projects by index.

@@ -23,19 +23,20 @@ public final class Problem: Sendable {
 
     private init(
         code: String, status: UInt16, grpcStatus: UInt8, retryAfter: Int?,
-        _ text: (title: String, detail: String)
+        _ text: (title: String, detail: String), token: TokenFate? = nil
     ) {
         self.code = code
         self.status = status
         self.grpcStatus = grpcStatus
         title = text.title
-        detail = text.detail
+        detail = token.map { "\(text.detail) \($0.advice)" } ?? text.detail
+        let fate = token.map { ",\"token\":\"\($0.rawValue)\"" } ?? ""
         // Codes and texts are ours and hold nothing that JSON would have to escape; a test sees to
         // it.
         body = Array(
             """
-            {"type":"urn:portcullis:problem:\(code)","title":"\(text.title)","status":\(status),\
-            "detail":"\(text.detail)","code":"\(code)"}
+            {"type":"urn:portcullis:problem:\(code)","title":"\(title)","status":\(status),\
+            "detail":"\(detail)","code":"\(code)"\(fate)}
 
             """.utf8)
         challenge = status == 401 ? Array("AppCheck error=\"\(code)\"".utf8) : nil
@@ -45,35 +46,75 @@ public final class Problem: Sendable {
 
 extension RejectionCode {
     /// The answer to a rejected request.
-    public var problem: Problem {
-        // A handful of entries: comparing cases is faster than hashing their raw values.
-        for (code, problem) in Self.problems where code == self { return problem }
-        return Problem(self)
-    }
+    public var problem: Problem { Self.answers.plain(self) ?? Problem(self, nil) }
 
-    private static let problems = allCases.map { ($0, Problem($0)) }
+    /// The same where the request's limited-use token is spent, or may be.
+    public var spent: Problem { Self.answers.spent(self) ?? Problem(self, .spent) }
+
+    /// The same where the request's limited-use token is still good.
+    public var unspent: Problem { Self.answers.unspent(self) ?? Problem(self, .unspent) }
+
+    private static let answers = PreparedProblems(allCases, Problem.init)
 }
 
 extension ProxyProblem {
     /// The answer to a request that cannot be served.
-    public var problem: Problem {
-        for (code, problem) in Self.problems where code == self { return problem }
-        return Problem(self)
+    public var problem: Problem { Self.answers.plain(self) ?? Problem(self, nil) }
+
+    /// The answer where the request's limited-use token stays spent: something of the request may
+    /// have reached the backend.
+    public var spent: Problem { Self.answers.spent(self) ?? Problem(self, .spent) }
+
+    /// The answer where the claim of the request's limited-use token was released: it is as good as
+    /// before.
+    public var unspent: Problem { Self.answers.unspent(self) ?? Problem(self, .unspent) }
+
+    private static let answers = PreparedProblems(allCases, Problem.init)
+}
+
+/// What became of the limited-use token of a request that ended in an answer of our own. The raw
+/// value is `token` in the problem document.
+private enum TokenFate: String {
+    case spent, unspent
+
+    /// What the app's developer must do about it.
+    var advice: String {
+        switch self {
+        case .spent:
+            "The limited-use token of this request is spent: call limitedUseToken() "
+                + "(getLimitedUseToken() on Android and the web) before you try again."
+        case .unspent:
+            "The limited-use token of this request was not used: the same one may be sent again."
+        }
+    }
+}
+
+/// Each answer, made once.
+private struct PreparedProblems<Code: Equatable & Sendable>: Sendable {
+    // A handful of entries: comparing cases is faster than hashing their raw values.
+    private let entries: [(code: Code, plain: Problem, spent: Problem, unspent: Problem)]
+
+    init(_ codes: [Code], _ make: (Code, TokenFate?) -> Problem) {
+        entries = codes.map { ($0, make($0, nil), make($0, .spent), make($0, .unspent)) }
     }
 
-    private static let problems = allCases.map { ($0, Problem($0)) }
+    func plain(_ code: Code) -> Problem? { entries.first { $0.code == code }?.plain }
+
+    func spent(_ code: Code) -> Problem? { entries.first { $0.code == code }?.spent }
+
+    func unspent(_ code: Code) -> Problem? { entries.first { $0.code == code }?.unspent }
 }
 
 extension Problem {
-    fileprivate convenience init(_ code: RejectionCode) {
+    fileprivate convenience init(_ code: RejectionCode, _ token: TokenFate?) {
         self.init(
             code: code.rawValue, status: code.status, grpcStatus: code.grpcStatus,
-            retryAfter: code == .verificationUnavailable ? 5 : nil, code.text)
+            retryAfter: code == .verificationUnavailable ? 5 : nil, code.text, token: token)
     }
 
-    fileprivate convenience init(_ code: ProxyProblem) {
+    fileprivate convenience init(_ code: ProxyProblem, _ token: TokenFate?) {
         self.init(
             code: code.rawValue, status: code.status, grpcStatus: code.grpcStatus,
-            retryAfter: nil, code.text)
+            retryAfter: nil, code.text, token: token)
     }
 }

@@ -1,7 +1,20 @@
 /// One `[[route]]`, checked.
 public struct Route: Sendable {
-    /// `app_check`.
-    public enum Mode: String, Sendable, CaseIterable { case off, monitor, enforce }
+    /// `app_check` and `replay`, from lenient to strict.
+    public enum Mode: String, Sendable, CaseIterable, Comparable {
+        case off, monitor, enforce
+
+        public static func < (left: Mode, right: Mode) -> Bool { left.rank < right.rank }
+
+        /// The place in the order, from 0.
+        var rank: UInt32 {
+            switch self {
+            case .off: 0
+            case .monitor: 1
+            case .enforce: 2
+            }
+        }
+    }
 
     /// Unique; the label in logs and metrics.
     public var name: String
@@ -26,6 +39,10 @@ public struct Route: Sendable {
     public var seed: String
     /// What one client is, for the enforced share.
     public var stickyBy: StickyKey = .clientIP
+    /// Whether each token may be used once. Never stricter than `mode`.
+    public var replay: Mode = .off
+    /// What happens while the claim store cannot answer; nil: what `[replay]` says.
+    public var whenUnavailable: WhenUnavailable?
     /// Keeps the token's own field on the way upstream.
     public var forwardToken = false
     /// nil: answers of our own carry no CORS fields.

@@ -1,22 +1,28 @@
 /// How much a route asks of a request, to find the strictest of several (pitfalls P2, P8).
 ///
 /// Ordered by what an adversary would want to get around first: the mode, then the enforced share,
-/// then how few apps and projects are accepted.
+/// then whether a token is good for one use, then how few apps and projects are accepted.
 struct Strictness: Comparable, Hashable {
     private let order: [UInt32]
 
     init(_ route: Route) {
-        let mode: UInt32 =
-            switch route.mode {
-            case .off: 0
-            case .monitor: 1
-            case .enforce: 2
-            }
         order = [
-            mode, route.mode == .enforce ? route.enforcedShare : 0,
+            route.mode.rank, route.mode == .enforce ? route.enforcedShare : 0,
+            min(route.replay, route.mode).rank, Self.reliability(route),
             Self.narrowness(route.apps?.count),
             Self.narrowness(route.projects?.count),
         ]
+    }
+
+    /// What holds while the claim store is away. Where the route does not say, `[replay]` does, and
+    /// that is `reject` or `allow`: never stricter than the one, never more lenient than the other.
+    private static func reliability(_ route: Route) -> UInt32 {
+        if min(route.replay, route.mode) == .off { return 0 }
+        return switch route.whenUnavailable {
+        case .allow: 0
+        case nil: 1
+        case .reject: 2
+        }
     }
 
     /// The fewer are accepted the higher; nil accepts all.

@@ -17,14 +17,7 @@ public enum Decision: Sendable {
     case reject(RejectionCode)
 }
 
-extension Route {
-    /// Decides about a request from what was found out; see `Mode.decide`.
-    public func decide(_ verdict: Verdict, isInShare: () -> Bool) -> Decision {
-        mode.decide(verdict, isInShare: isInShare)
-    }
-}
-
-extension Route.Mode {
+extension Enforcement {
     /// Decides about a request from what was found out; pure.
     ///
     /// - Parameters:
@@ -32,7 +25,10 @@ extension Route.Mode {
     ///   - isInShare: Whether this client is in the enforced share; asked only when it matters.
     public func decide(_ verdict: Verdict, isInShare: () -> Bool) -> Decision {
         guard let code = verdict.rejectionCode else { return .forward(Permit(action: .allow)) }
-        switch self {
+        if verdict == .unavailable(.replayStore), whenUnavailable == .allow {
+            return .forward(Permit(action: .allow))
+        }
+        switch verdict.isAboutReplay ? replay : appCheck {
         case .off: return .forward(Permit(action: .allow))
         case .monitor: return .forward(Permit(action: .wouldReject))
         case .enforce:
@@ -55,6 +51,16 @@ extension Verdict {
         case .notLimitedUse: .limitedUseRequired
         case .reused: .tokenAlreadyUsed
         case .unavailable: .verificationUnavailable
+        }
+    }
+
+    /// Whether the route's `replay` decides what happens, not its `app_check`.
+    fileprivate var isAboutReplay: Bool {
+        switch self {
+        case .notLimitedUse, .reused, .unavailable(.replayStore): true
+        case .verified, .missing, .attestationFailed, .invalid, .appNotAllowed,
+            .unavailable(.keys), .exempt:
+            false
         }
     }
 }

@@ -80,7 +80,7 @@ final class Exchange {
         record.route = index
         let verdict = await judge(client, route)
         record.verdict = verdict
-        let decision = route.mode.decide(verdict) { isInShare(route) }
+        let decision = route.enforcement.decide(verdict) { isInShare(route) }
         switch decision {
         case .reject(let code):
             record.action = .reject

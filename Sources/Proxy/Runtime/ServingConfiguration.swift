@@ -35,7 +35,10 @@ public final class ServingConfiguration: Sendable {
         self.configuration = configuration
         self.addresses = addresses
         table = configuration.routes
-        routes = table.routes.enumerated().map { ServedRoute($1, index: $0) }
+        let storeDefault = configuration.replay.whenUnavailable
+        routes = table.routes.enumerated().map {
+            ServedRoute($1, index: $0, storeDefault: storeDefault)
+        }
         projects = configuration.projects.map(\.project)
         verifier = TokenVerifier(projects: projects)
         fingerprints = configuration.projects.map(\.fingerprints)
@@ -53,6 +56,8 @@ final class ServedRoute: Sendable {
     let index: Int
     /// How strictly tokens are looked at.
     let mode: Route.Mode
+    /// Decides what happens to a request.
+    let enforcement: Enforcement
     /// Index of the upstream.
     let upstream: Int
     /// The token's own field goes upstream.
@@ -66,11 +71,12 @@ final class ServedRoute: Sendable {
     /// The route lists neither projects nor apps.
     let acceptsEveryApp: Bool
 
-    /// Prepares a route.
-    init(_ route: Route, index: Int) {
+    /// Prepares a route. `storeDefault` is `when_unavailable` of `[replay]`.
+    init(_ route: Route, index: Int, storeDefault: WhenUnavailable) {
         self.route = route
         self.index = index
         mode = route.mode
+        enforcement = route.enforcement(storeDefault: storeDefault)
         upstream = route.upstream
         forwardsToken = route.forwardToken
         let isPartial = route.mode == .enforce && route.enforcedShare < EnforcedShare.everybody

@@ -121,7 +121,8 @@ struct ExplainCommand {
         if judgement.isPreflight, route.cors?.answerPreflights == true {
             return conclude(.done, "answered here: a preflight")
         }
-        switch route.decide(judgement.verdict, isInShare: { client.isInside }) {
+        let enforcement = route.enforcement(storeDefault: configuration.replay.whenUnavailable)
+        switch enforcement.decide(judgement.verdict, isInShare: { client.isInside }) {
         case .forward(let permit):
             line("action", permit.action.rawValue)
             let reservation =

@@ -58,7 +58,7 @@ struct DecisionTests {
     func shareIsAskedLate(verdict: Verdict) {
         for mode in Route.Mode.allCases {
             var asked = 0
-            _ = route("r", "/*", mode: mode).decide(verdict) {
+            _ = Enforcement(appCheck: mode, replay: mode).decide(verdict) {
                 asked += 1
                 return true
             }
@@ -103,7 +103,7 @@ struct DecisionTests {
     private func outcome(
         _ mode: Route.Mode, _ verdict: Verdict, _ isInside: Bool
     ) -> (action: Action, code: RejectionCode?) {
-        switch route("r", "/*", mode: mode).decide(verdict, isInShare: { isInside }) {
+        switch Enforcement(appCheck: mode, replay: mode).decide(verdict, isInShare: { isInside }) {
         case .forward(let permit): (permit.action, nil)
         case .reject(let code): (.reject, code)
         }

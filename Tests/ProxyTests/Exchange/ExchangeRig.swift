@@ -91,7 +91,10 @@ struct RequestHeadRig {
         exchange.record.verdict = verdict
         exchange.record.token = token
         exchange.identify(client)
-        guard case .forward(let permit) = route.decide(verdict, isInShare: { false }) else {
+        guard
+            case .forward(let permit) = route.enforcement(storeDefault: .reject).decide(
+                verdict, isInShare: { false })
+        else {
             throw Errno.invalidArgument
         }
         exchange.writeRequestHead(client, permit, exchange.serving.routes[0])
