@@ -46,12 +46,14 @@ let package = Package(
         .systemLibrary(name: "CLMDB", pkgConfig: "lmdb", providers: [.apt(["liblmdb-dev"])]),
         // Without pkg-config: the flags of hiredis hold one that the package description forbids.
         .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
+        .systemLibrary(
+            name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev"])]),
         .target(name: "CPlatform"),
         .target(name: "CTOML"),
 
         module("Reactor", imports: ["CPlatform"]),
         module("TLS", imports: ["Reactor", "COpenSSL"]),
-        module("HTTP", imports: ["Reactor", "TLS"]),
+        module("HTTP", imports: ["Reactor", "TLS", "CNGHTTP2"]),
         module("Attestation", imports: ["COpenSSL"]),
         module("Policy", imports: ["Attestation"]),
         module(

@@ -54,7 +54,7 @@ struct TrailerReader: Sendable {
     /// The rest of the list controls how a message is processed or cached, which a backend that
     /// merges trailers into the head must not be told afterwards. Look-alikes fare like the real
     /// names.
-    private static func mayPass(_ name: Span<UInt8>) -> Bool {
+    static func mayPass(_ name: Span<UInt8>) -> Bool {
         var folded: [UInt8] = []
         for index in name.indices {
             folded.append(name[index].isAlphanumeric ? name[index] : 0x2D)

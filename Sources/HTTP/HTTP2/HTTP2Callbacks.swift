@@ -1,0 +1,212 @@
+internal import CNGHTTP2
+internal import Reactor
+
+/// What nghttp2 tells a session while it reads and writes frames.
+enum HTTP2Callbacks {
+    /// A session of the library that reports to `session`; nil without memory.
+    static func makeSession(role: HTTP2Session.Role, for session: HTTP2Session) -> OpaquePointer? {
+        var callbacks: OpaquePointer?
+        var option: OpaquePointer?
+        guard nghttp2_session_callbacks_new(&callbacks) == 0 else { return nil }
+        defer { nghttp2_session_callbacks_del(callbacks) }
+        guard nghttp2_option_new(&option) == 0 else { return nil }
+        defer { nghttp2_option_del(option) }
+        nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, beganHeaders)
+        nghttp2_session_callbacks_set_on_header_callback(callbacks, gotField)
+        nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, beganFrame)
+        nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, gotFrame)
+        nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, gotContent)
+        nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, closedStream)
+        nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, sentFrame)
+        // Windows open when content was taken, not when it came.
+        nghttp2_option_set_no_auto_window_update(option, 1)
+        // What a closed stream was is of no use to us, and costs memory.
+        nghttp2_option_set_no_closed_streams(option, 1)
+        nghttp2_option_set_max_outbound_ack(option, 256)
+        nghttp2_option_set_max_settings(option, 32)
+        nghttp2_option_set_stream_reset_rate_limit(option, 200, 20)
+        nghttp2_option_set_peer_max_concurrent_streams(option, 100)
+        // Safe: unretained, because the session owns the library's object and frees it first.
+        let context = Unmanaged.passUnretained(session).toOpaque()
+        var made: OpaquePointer?
+        let result =
+            role == .server
+            ? nghttp2_session_server_new2(&made, callbacks, context, option)
+            : nghttp2_session_client_new2(&made, callbacks, context, option)
+        return result == 0 ? made : nil
+    }
+
+    /// The session that a callback is for.
+    private static func session(_ context: UnsafeMutableRawPointer?) -> HTTP2Session? {
+        // Safe: the pointer is the one that `makeSession` gave the library, and the session is alive
+        // while it calls the library.
+        context.map { Unmanaged<HTTP2Session>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    // MARK: Heads
+
+    private static let beganHeaders: nghttp2_on_begin_headers_callback = { _, frame, context in
+        guard let session = session(context), let frame = frame?.pointee else { return 0 }
+        let id = frame.hd.stream_id
+        let isRequest =
+            session.role == .server && frame.headers.cat == NGHTTP2_HCAT_REQUEST
+        if isRequest { session.began(HTTP2Stream(session: session), id: id) }
+        let isTrailing = !isRequest && session.stream(id)?.hasHead == true
+        session.assembly.begin(isTrailing: isTrailing)
+        return 0
+    }
+
+    private static let gotField: nghttp2_on_header_callback = {
+        _, _, name, nameCount, value, valueCount, _, context in
+        guard let session = session(context) else { return 0 }
+        // Safe: the library gives both runs with their lengths, valid during the call.
+        let nameBytes = UnsafeBufferPointer(start: name, count: nameCount)
+        let valueBytes = UnsafeBufferPointer(start: value, count: valueCount)
+        let isTaken = session.assembly.add(nameBytes.span, valueBytes.span)
+        return isTaken ? 0 : CNGHTTP2_STREAM_FAILURE
+    }
+
+    private static func finishHead(_ session: HTTP2Session, _ frame: nghttp2_frame) -> Int32 {
+        let id = frame.hd.stream_id
+        guard let stream = session.stream(id) else { return 0 }
+        let isOver = frame.hd.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
+        let assembly = session.assembly
+        if stream.hasHead {
+            if assembly.isMalformed { return CNGHTTP2_STREAM_FAILURE }
+            stream.trailers = assembly.trailers
+            return 0
+        }
+        let text = stream.received
+        let before = text.count
+        let isWhole =
+            session.role == .server
+            ? assembly.writeRequest(into: text) : assembly.writeResponse(into: text)
+        guard isWhole else { return CNGHTTP2_STREAM_FAILURE }
+        stream.headBytes += text.count - before
+        // Interim heads come before the one that content follows.
+        let isInterim = session.role == .client && assembly.isInterim
+        stream.hasHead = !isInterim
+        stream.hasContent = !isOver
+        stream.isReceivingOver = isOver
+        if session.role == .server {
+            stream.noteRequestMethod(assembly.isHeadRequest ? .head : .get)
+            session.arrived(stream)
+        } else {
+            stream.waiter?.wake()
+        }
+        return 0
+    }
+
+    // MARK: Frames
+
+    private static let beganFrame: nghttp2_on_begin_frame_callback = { _, header, context in
+        guard let session = session(context), let header = header?.pointee else { return 0 }
+        let isIdle: Bool
+        switch UInt32(header.type) {
+        case NGHTTP2_DATA.rawValue:
+            isIdle =
+                header.length == 0 && header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) == 0
+        case NGHTTP2_HEADERS.rawValue: isIdle = false
+        case NGHTTP2_WINDOW_UPDATE.rawValue: isIdle = !session.earnsWindowUpdate()
+        default: isIdle = true
+        }
+        if isIdle && !session.countIdleFrame() { return CNGHTTP2_CALLBACK_FAILURE }
+        return 0
+    }
+
+    private static let gotFrame: nghttp2_on_frame_recv_callback = { _, frame, context in
+        guard let session = session(context), let frame = frame?.pointee else { return 0 }
+        switch UInt32(frame.hd.type) {
+        case NGHTTP2_HEADERS.rawValue:
+            let result = finishHead(session, frame)
+            if result != 0 {
+                if let stream = session.stream(frame.hd.stream_id) {
+                    session.reset(stream, .protocolError)
+                }
+                return 0
+            }
+            endReceiving(session, frame)
+        case NGHTTP2_DATA.rawValue: endReceiving(session, frame)
+        case NGHTTP2_GOAWAY.rawValue: session.isGoingAway = true
+        default: break
+        }
+        return 0
+    }
+
+    private static func endReceiving(_ session: HTTP2Session, _ frame: nghttp2_frame) {
+        guard frame.hd.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0,
+            let stream = session.stream(frame.hd.stream_id)
+        else { return }
+        stream.isReceivingOver = true
+        stream.waiter?.wake()
+    }
+
+    private static let gotContent: nghttp2_on_data_chunk_recv_callback = {
+        _, _, id, bytes, count, context in
+        guard let session = session(context), let bytes else { return 0 }
+        guard let stream = session.stream(id), !stream.isReceivingUnwanted else {
+            session.consumedUnwanted(count)
+            return 0
+        }
+        stream.received.reserve(count)
+        _ = stream.received.appendUnsafe { free in
+            // Safe: the library gives `count` bytes, valid during the call.
+            free.copyMemory(from: UnsafeRawBufferPointer(start: bytes, count: count))
+            return count
+        }
+        stream.waiter?.wake()
+        return 0
+    }
+
+    private static let closedStream: nghttp2_on_stream_close_callback = {
+        _, id, code, context in
+        guard let session = session(context), let stream = session.forget(id) else { return 0 }
+        if stream.isReceivingUnwanted { session.discard(stream) }
+        stream.ended(code)
+        session.streamEnded()
+        return 0
+    }
+
+    private static let sentFrame: nghttp2_on_frame_send_callback = { _, frame, context in
+        guard let session = session(context), let frame = frame?.pointee else { return 0 }
+        switch UInt32(frame.hd.type) {
+        case NGHTTP2_DATA.rawValue: session.earnWindowUpdates()
+        case NGHTTP2_RST_STREAM.rawValue:
+            // A peer that makes us reset streams again and again costs as much as one that resets
+            // them itself.
+            if frame.rst_stream.error_code != HTTP2ErrorCode.none.rawValue,
+                frame.rst_stream.error_code != HTTP2ErrorCode.cancel.rawValue
+            {
+                _ = session.countIdleFrame()
+            }
+        default: break
+        }
+        return 0
+    }
+
+    // MARK: Content that goes out
+
+    static let readContent: nghttp2_data_source_read_callback = {
+        _, id, buffer, length, flags, _, context in
+        guard let session = session(context), let stream = session.stream(id), let buffer else {
+            return Int(CNGHTTP2_STREAM_FAILURE)
+        }
+        // Safe: the library gives room for `length` bytes.
+        let room = UnsafeMutableRawBufferPointer(start: buffer, count: length)
+        switch stream.pull(into: room) {
+        case .nothing:
+            stream.isDeferred = true
+            return Int(CNGHTTP2_DEFERRED)
+        case .bytes(let count, let isLast):
+            if isLast {
+                flags?.pointee |= CNGHTTP2_EOF
+                let trailers = stream.takeTrailers()
+                if !trailers.isEmpty {
+                    flags?.pointee |= CNGHTTP2_NO_END_STREAM
+                    session.submitTrailers(trailers, on: stream)
+                }
+            }
+            return count
+        }
+    }
+}

@@ -1,0 +1,339 @@
+internal import CNGHTTP2
+public import Reactor
+
+/// One HTTP/2 connection (RFC 9113) without its socket: bytes go in, bytes come out, and each stream
+/// is an `HTTP2Stream`. Framing, HPACK and flow control are nghttp2's; what a message may be and
+/// what a connection may cost is decided here.
+///
+/// A session belongs to one event loop and is not thread-safe.
+public final class HTTP2Session {
+    public enum Role: Sendable {
+        /// We accepted the connection.
+        case server
+        /// We opened it.
+        case client
+    }
+
+    /// Which side we are.
+    public let role: Role
+    /// What the connection may cost.
+    public let limits: HTTP2Limits
+    /// Requests go over TLS: their scheme is https.
+    public var isSecure = false
+    /// Called for each request, once its head is there.
+    public var onRequest: (HTTP2Stream) -> Void = { _ in }
+    /// Called when there is something to send, once until `produce`.
+    public var onOutput: () -> Void = {}
+    /// Called when a stream of ours ended, so that another one may begin.
+    public var onCapacity: () -> Void = {}
+    /// The peer takes no more streams on this connection; those under way go on.
+    public internal(set) var isGoingAway = false
+    /// Why we ended the connection; nil while we did not.
+    public internal(set) var failure: HTTP2Failure?
+
+    // Safe: made in `init`, freed in `deinit`, and used by this object's loop alone.
+    private var pointer: OpaquePointer?
+    let assembly: HeadAssembly
+    private(set) var streams: [Int32: HTTP2Stream] = [:]
+    private var budget: FrameBudget
+    private var now: MonotonicInstant
+    private var isOutputAnnounced = false
+    private var windowUpdates = 256
+    /// Requests that came with the bytes that are being taken.
+    private var arrivals: [HTTP2Stream] = []
+
+    /// A connection whose first bytes are to be exchanged.
+    ///
+    /// - Throws: `noMemory`.
+    public init(role: Role, limits: HTTP2Limits, now: MonotonicInstant) throws(Errno) {
+        self.role = role
+        self.limits = limits
+        self.now = now
+        assembly = HeadAssembly(limits: limits.head)
+        budget = FrameBudget(
+            capacity: limits.idleFrames, perSecond: limits.idleFramesPerSecond, now: now)
+        pointer = HTTP2Callbacks.makeSession(role: role, for: self)
+        if pointer == nil { throw .noMemory }
+        announceSettings()
+    }
+
+    deinit {
+        nghttp2_session_del(pointer)
+    }
+
+    /// Streams that are under way.
+    public var streamCount: Int { streams.count }
+
+    /// Neither side has anything to say any more.
+    public var isOver: Bool {
+        nghttp2_session_want_read(pointer) == 0 && nghttp2_session_want_write(pointer) == 0
+    }
+
+    // MARK: Bytes
+
+    /// Takes bytes that the peer sent.
+    ///
+    /// - Throws: when the connection has to end; send what `produce` still gives, then close.
+    public func receive(_ bytes: Span<UInt8>, now: MonotonicInstant) throws(HTTP2Failure) {
+        self.now = now
+        let result = bytes.withUnsafeBytes { bytes in
+            nghttp2_session_mem_recv(
+                pointer, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+        }
+        if let failure { throw failure }
+        if result < 0 {
+            let failure: HTTP2Failure =
+                result == Int(NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue) ? .preface : .protocolError
+            end(failure, code: .protocolError)
+            throw failure
+        }
+        startArrivals()
+        if nghttp2_session_want_write(pointer) != 0 { hasOutput() }
+    }
+
+    /// Requests begin when the library is done with the bytes. One that was reset by then never
+    /// begins, which is all that a flood of those gets (pitfall W9).
+    private func startArrivals() {
+        while !arrivals.isEmpty {
+            let streams = arrivals
+            arrivals.removeAll(keepingCapacity: true)
+            for stream in streams where !stream.isBroken { onRequest(stream) }
+        }
+    }
+
+    func arrived(_ stream: HTTP2Stream) {
+        arrivals.append(stream)
+    }
+
+    /// Appends what is to be sent, until `output` holds about `limit` bytes.
+    ///
+    /// - Returns: whether there is more.
+    public func produce(into output: ByteBuffer, limit: Int) -> Bool {
+        isOutputAnnounced = false
+        while output.count < limit {
+            var bytes: UnsafePointer<UInt8>?
+            let count = nghttp2_session_mem_send(pointer, &bytes)
+            guard count > 0, let bytes else { return false }
+            output.reserve(count)
+            _ = output.appendUnsafe { free in
+                // Safe: the library gave `count` bytes that are valid until its next call.
+                free.copyMemory(from: UnsafeRawBufferPointer(start: bytes, count: count))
+                return count
+            }
+        }
+        return true
+    }
+
+    // MARK: The life of the connection
+
+    /// Tells the peer that no further streams are welcome, before it is told which were the last
+    /// (RFC 9113, section 6.8): those that cross this are still served.
+    public func announceShutdown() {
+        nghttp2_submit_shutdown_notice(pointer)
+        hasOutput()
+    }
+
+    /// Takes no further streams. Those under way go on.
+    public func finishShutdown() {
+        nghttp2_submit_goaway(
+            pointer, 0, nghttp2_session_get_last_proc_stream_id(pointer), 0, nil, 0)
+        hasOutput()
+    }
+
+    /// The connection is gone: every stream with it.
+    public func abandon() {
+        let ended = streams.values
+        streams.removeAll()
+        for stream in ended { stream.ended(HTTP2ErrorCode.cancel.rawValue) }
+    }
+
+    /// Ends the connection because of what the peer does.
+    func end(_ failure: HTTP2Failure, code: HTTP2ErrorCode) {
+        if self.failure != nil { return }
+        self.failure = failure
+        nghttp2_session_terminate_session(pointer, code.rawValue)
+        hasOutput()
+    }
+
+    /// A frame came that moves nothing.
+    ///
+    /// - Returns: false when there were too many; the connection ends.
+    func countIdleFrame() -> Bool {
+        if budget.spend(at: now) { return true }
+        end(.flood, code: .enhanceYourCalm)
+        return false
+    }
+
+    /// What we sent makes the peer open windows; so many frames of that kind are its right.
+    func earnWindowUpdates() {
+        windowUpdates = min(windowUpdates + 4, 4096)
+    }
+
+    /// Whether a WINDOW_UPDATE is among those that our content called for.
+    func earnsWindowUpdate() -> Bool {
+        if windowUpdates == 0 { return false }
+        windowUpdates -= 1
+        return true
+    }
+
+    func hasOutput() {
+        if isOutputAnnounced { return }
+        isOutputAnnounced = true
+        onOutput()
+    }
+
+    private func announceSettings() {
+        var settings: [nghttp2_settings_entry] = [
+            .init(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, UInt32(limits.streamWindow)),
+            .init(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, UInt32(clamping: limits.head.bytes)),
+        ]
+        if role == .server {
+            settings.append(
+                .init(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.concurrentStreams))
+        } else {
+            settings.append(.init(NGHTTP2_SETTINGS_ENABLE_PUSH, 0))
+        }
+        nghttp2_submit_settings(pointer, 0, &settings, settings.count)
+        nghttp2_session_set_local_window_size(pointer, 0, 0, limits.connectionWindow)
+        isOutputAnnounced = true
+    }
+
+    // MARK: Streams
+
+    /// A stream for a request of ours; its number is given when the head is written. Nil when the
+    /// connection takes no more.
+    public func openStream() -> HTTP2Stream? {
+        if isGoingAway || failure != nil || !canOpenStream { return nil }
+        return HTTP2Stream(session: self)
+    }
+
+    /// The peer lets us open another stream now.
+    public var canOpenStream: Bool {
+        let allowed = nghttp2_session_get_remote_settings(
+            pointer, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
+        return streams.count < Int(min(allowed, limits.concurrentStreams))
+            && nghttp2_session_check_request_allowed(pointer) != 0
+    }
+
+    func stream(_ id: Int32) -> HTTP2Stream? { streams[id] }
+
+    func began(_ stream: HTTP2Stream, id: Int32) {
+        stream.id = id
+        streams[id] = stream
+    }
+
+    func forget(_ id: Int32) -> HTTP2Stream? { streams.removeValue(forKey: id) }
+
+    func consumed(_ count: Int, of stream: HTTP2Stream) {
+        // Streams that are over give their share of the connection's window back all the same.
+        if streams[stream.id] != nil {
+            nghttp2_session_consume(pointer, stream.id, count)
+        } else {
+            nghttp2_session_consume_connection(pointer, count)
+        }
+        if nghttp2_session_want_write(pointer) != 0 { hasOutput() }
+    }
+
+    func reset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
+        if stream.id == 0 || stream.resetCode != nil { return }
+        nghttp2_submit_rst_stream(pointer, 0, stream.id, code.rawValue)
+        hasOutput()
+    }
+
+    /// What came of a request that nobody reads does not hold up the connection's other streams.
+    func discard(_ stream: HTTP2Stream) {
+        let content = stream.received.count - stream.headBytes
+        stream.received.removeAll()
+        stream.headBytes = 0
+        if content > 0 { nghttp2_session_consume_connection(pointer, content) }
+    }
+
+    /// Content came for a stream that is not read any more.
+    func consumedUnwanted(_ count: Int) {
+        nghttp2_session_consume_connection(pointer, count)
+    }
+
+    /// A stream is over: whoever waits to open one may.
+    func streamEnded() {
+        if role == .client { onCapacity() }
+    }
+
+    func resume(_ stream: HTTP2Stream) {
+        nghttp2_session_resume_data(pointer, stream.id)
+        hasOutput()
+    }
+
+    // MARK: Heads
+
+    func submitInterim(_ head: OutgoingHead, on stream: HTTP2Stream) {
+        var head = head
+        head.withFields(isSecure: isSecure) { fields, count in
+            nghttp2_submit_headers(pointer, 0, stream.id, nil, fields, count, nil)
+        }
+        hasOutput()
+    }
+
+    func submit(_ head: OutgoingHead, on stream: HTTP2Stream, hasContent: Bool) {
+        var head = head
+        var provider = nghttp2_data_provider(
+            source: nghttp2_data_source(), read_callback: HTTP2Callbacks.readContent)
+        head.withFields(isSecure: isSecure) { fields, count in
+            withUnsafePointer(to: &provider) { provider in
+                let provider = hasContent ? provider : nil
+                if role == .server {
+                    nghttp2_submit_response(pointer, stream.id, fields, count, provider)
+                } else {
+                    let id = nghttp2_submit_request(pointer, nil, fields, count, provider, nil)
+                    if id > 0 {
+                        began(stream, id: id)
+                    } else {
+                        stream.ended(HTTP2ErrorCode.refusedStream.rawValue)
+                    }
+                }
+            }
+        }
+        hasOutput()
+    }
+
+    func submitTrailers(_ trailers: [(name: [UInt8], value: [UInt8])], on stream: HTTP2Stream) {
+        let text = ByteBuffer(capacity: 256)
+        var lengths: [(name: Int, value: Int)] = []
+        for field in trailers {
+            text.append(field.name)
+            text.append(field.value)
+            lengths.append((field.name.count, field.value.count))
+        }
+        text.withUnsafeBytes { bytes in
+            let bytes = UnsafeMutableRawBufferPointer(mutating: bytes)
+            var list: [nghttp2_nv] = []
+            var start = 0
+            for (name, value) in lengths {
+                for index in start..<(start + name) { bytes[index] = bytes[index].lowercased }
+                // Safe: both runs lie in `bytes`, which the library copies before it returns.
+                let base = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
+                list.append(
+                    nghttp2_nv(
+                        name: base.map { $0 + start }, value: base.map { $0 + start + name },
+                        namelen: name, valuelen: value, flags: 0))
+                start += name + value
+            }
+            nghttp2_submit_trailer(pointer, stream.id, list, list.count)
+        }
+    }
+}
+
+/// Why we ended a connection. The raw values are the words of logs and labels.
+public enum HTTP2Failure: String, Error, Sendable, CaseIterable {
+    /// The peer does not begin as HTTP/2 does (RFC 9113, section 3.4).
+    case preface = "h2_preface"
+    /// A frame that is wrong for the whole connection.
+    case protocolError = "h2_protocol"
+    /// Too many frames that move nothing.
+    case flood = "h2_flood"
+}
+
+extension nghttp2_settings_entry {
+    init(_ id: nghttp2_settings_id, _ value: UInt32) {
+        self.init(settings_id: Int32(id.rawValue), value: value)
+    }
+}

@@ -1,0 +1,247 @@
+public import Reactor
+
+/// One stream of an HTTP/2 connection, with a socket's shape: what is read and written is the text
+/// of HTTP/1.1 heads and the bare content behind them. So the story of a request is the same
+/// whatever carries it, and one parser judges both protocols.
+///
+/// - Reading gives the head's text, then content, then `endOfStream` where the peer ended the
+///   stream. Trailer fields are in `trailers` by then.
+/// - Writing takes one final head, after any number of interim ones, and then content without
+///   framing. `Content-Length` ends the stream by itself; without one, `finishWriting` does. A head
+///   says `Transfer-Encoding: chunked` when content of unknown length follows, which is sent as is.
+///
+/// A stream belongs to its connection's loop and is not thread-safe.
+public final class HTTP2Stream {
+    /// Where the task that reads and writes sleeps.
+    public var waiter: Waiter?
+    /// Trailer fields that came behind the content; those that must not pass are not among them.
+    public internal(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
+    /// The number of the stream; 0 until a request of ours is sent.
+    public internal(set) var id: Int32 = 0
+
+    unowned let session: HTTP2Session
+    let received = ByteBuffer(capacity: 2048)
+    let outgoing = ByteBuffer(capacity: 4096)
+    /// Bytes at the front of `received` that are a head, which no window counts.
+    var headBytes = 0
+    /// The peer said END_STREAM.
+    var isReceivingOver = false
+    /// The stream ended before its time; the code of RST_STREAM or GOAWAY.
+    var resetCode: UInt32?
+    /// A head or trailer fields were given to the application.
+    var hasHead = false
+    /// The library waits to be told that there is content again.
+    var isDeferred = false
+    /// The answer is out, and nobody reads what is still to come of the request.
+    var isReceivingUnwanted = false
+
+    private var head: OutgoingHead
+    private var isHeadWritten = false
+    private var contentLeft: UInt64?
+    private var isWritingOver = false
+    private var trailersToSend: [(name: [UInt8], value: [UInt8])] = []
+
+    init(session: HTTP2Session) {
+        self.session = session
+        head = OutgoingHead(role: session.role)
+    }
+
+    // MARK: Reading
+
+    /// There may be bytes to read, or an end.
+    public var isReadable: Bool { !received.isEmpty || isReceivingOver || resetCode != nil }
+
+    /// Nobody is there any more to read what we write. The normal end of the peer's message is not
+    /// that.
+    public var isBroken: Bool { resetCode != nil }
+
+    /// The peer refused the stream before it did anything (RFC 9113, section 8.7): another
+    /// connection may carry the request.
+    public var isRefused: Bool { resetCode == HTTP2ErrorCode.refusedStream.rawValue }
+
+    /// Content, or trailer fields, follow the head, whether or not a field says how much (RFC 9113,
+    /// section 8.1).
+    public internal(set) var hasContent = false
+
+    /// Reads what is there, into the free space of `buffer`, which must have some.
+    ///
+    /// - Throws: `connectionReset` when the stream was reset.
+    public func read(into buffer: ByteBuffer) throws(Errno) -> TransferResult {
+        if received.isEmpty {
+            if isReceivingOver { return .endOfStream }
+            if resetCode != nil { throw .connectionReset }
+            return .wouldBlock
+        }
+        let count = buffer.appendUnsafe { free in
+            received.withUnsafeBytes { bytes in
+                let count = min(free.count, bytes.count)
+                free.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+                return count
+            }
+        }
+        received.consume(count)
+        let ofHead = min(headBytes, count)
+        headBytes -= ofHead
+        if count > ofHead { session.consumed(count - ofHead, of: self) }
+        return .bytes(count)
+    }
+
+    // MARK: Writing
+
+    /// Takes what there is room for of `first` and, behind it, `second`. A head must be whole.
+    ///
+    /// - Throws: `connectionReset` when the stream was reset, `brokenPipe` when what is written is
+    ///   no head.
+    public func write(
+        _ first: UnsafeRawBufferPointer,
+        _ second: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
+    ) throws(Errno) -> TransferResult {
+        if resetCode != nil { throw .connectionReset }
+        var written = 0
+        while !isHeadWritten && written < first.count {
+            written += try writeHead(UnsafeRawBufferPointer(rebasing: first[written...]))
+        }
+        let rest = UnsafeRawBufferPointer(rebasing: first[written...])
+        written += takeContent(rest)
+        if written == first.count { written += takeContent(second) }
+        if written == 0 && first.count + second.count > 0 { return .wouldBlock }
+        return .bytes(written)
+    }
+
+    /// Nothing follows but these trailer fields, if any.
+    public func finishWriting(trailers: [(name: [UInt8], value: [UInt8])] = []) {
+        if isWritingOver || resetCode != nil || !isHeadWritten { return }
+        trailersToSend = trailers
+        isWritingOver = true
+        resume()
+    }
+
+    /// The head and all content of the message were written.
+    public var isWritingFinished: Bool { isWritingOver }
+
+    /// Ends the stream at once in both directions.
+    public func reset(_ code: HTTP2ErrorCode) {
+        session.reset(self, code)
+    }
+
+    /// The application is done with the stream. What was written still goes out; a message that is
+    /// not complete is cut off so that the peer can tell.
+    public func close() {
+        waiter = nil
+        isReceivingUnwanted = true
+        session.discard(self)
+        if resetCode != nil { return }
+        if !isWritingOver {
+            reset(.internalError)
+        } else if !isReceivingOver && session.role == .client {
+            reset(.cancel)
+        }
+        // What is still to come of a request is dropped, so that the answer arrives (RFC 9113,
+        // section 8.1).
+    }
+
+    private func writeHead(_ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
+        let progress: OutgoingHead.Progress
+        do throws(MalformedMessage) {
+            progress = try head.take(bytes)
+        } catch {
+            throw .brokenPipe
+        }
+        switch progress {
+        case .incomplete: return bytes.count
+        case .interim(let count):
+            session.submitInterim(head, on: self)
+            head.reset()
+            return count
+        case .final(let count, let content):
+            isHeadWritten = true
+            switch content {
+            case .none: isWritingOver = true
+            case .length(let length): contentLeft = length
+            case .chunked, .untilClose: break
+            }
+            session.submit(head, on: self, hasContent: !isWritingOver)
+            head.release()
+            return count
+        }
+    }
+
+    private func takeContent(_ bytes: UnsafeRawBufferPointer) -> Int {
+        if isWritingOver || bytes.isEmpty { return bytes.count }
+        var count = min(bytes.count, max(0, session.limits.outgoingBytes - outgoing.count))
+        if let left = contentLeft {
+            count = Int(min(UInt64(count), left))
+            contentLeft = left - UInt64(count)
+            isWritingOver = contentLeft == 0
+        }
+        if count == 0 { return 0 }
+        outgoing.reserve(count)
+        _ = outgoing.appendUnsafe { free in
+            free.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+            return count
+        }
+        resume()
+        return count
+    }
+
+    private func resume() {
+        if isDeferred {
+            isDeferred = false
+            session.resume(self)
+        } else {
+            session.hasOutput()
+        }
+    }
+
+    // MARK: For the session
+
+    func noteRequestMethod(_ method: Method) {
+        head.requestMethod = method
+    }
+
+    /// What goes into the next DATA frame.
+    enum Pull {
+        case bytes(Int, isLast: Bool)
+        case nothing
+    }
+
+    /// Moves content into a frame.
+    func pull(into frame: UnsafeMutableRawBufferPointer) -> Pull {
+        let wasFull = outgoing.count >= session.limits.outgoingBytes
+        let count = min(frame.count, outgoing.count)
+        if count > 0 {
+            outgoing.withUnsafeBytes { bytes in
+                frame.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+            }
+            outgoing.consume(count)
+        }
+        if wasFull { waiter?.wake() }
+        let isLast = isWritingOver && outgoing.isEmpty
+        if count == 0 && !isLast { return .nothing }
+        return .bytes(count, isLast: isLast)
+    }
+
+    /// Trailer fields that are due behind the last content.
+    func takeTrailers() -> [(name: [UInt8], value: [UInt8])] {
+        defer { trailersToSend = [] }
+        return trailersToSend
+    }
+
+    /// The peer, or the connection, ended the stream.
+    func ended(_ code: UInt32) {
+        // A stream that both sides finished is no failure.
+        if code == 0 && isReceivingOver { return }
+        resetCode = resetCode ?? code
+        waiter?.wake()
+    }
+}
+
+/// Why a stream or a connection ends (RFC 9113, section 7).
+public enum HTTP2ErrorCode: UInt32, Sendable {
+    case none = 0
+    case protocolError = 1
+    case internalError = 2
+    case refusedStream = 7
+    case cancel = 8
+    case enhanceYourCalm = 11
+}

@@ -1,0 +1,224 @@
+internal import Reactor
+
+/// Collects the fields of one header block and writes them as the text of an HTTP/1.1 head, so that
+/// one parser and one normalisation judge both protocols.
+///
+/// What could mean something else as text is refused here: a line break or blank in a pseudo-header
+/// field, two authorities that differ, fields that are about a connection (RFC 9113, section 8.2;
+/// pitfall W3). Only one block is under way on a connection at a time, so one assembly serves it.
+final class HeadAssembly {
+    private static let kept = 16 << 10
+
+    private let limits: HeadLimits
+    private var method: [UInt8] = []
+    private var path: [UInt8] = []
+    private var authority: [UInt8] = []
+    private var host: [UInt8] = []
+    private var cookie: [UInt8] = []
+    private var status: [UInt8] = []
+    private var hasHost = false
+    private var hasAuthority = false
+    private var hasScheme = false
+    private var lines = ByteBuffer(capacity: 1024)
+    private var count = 0
+    private var size = 0
+    private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
+    private var isTrailing = false
+    /// A field has no meaning that is safe: the stream is to be reset.
+    private(set) var isMalformed = false
+
+    init(limits: HeadLimits) {
+        self.limits = limits
+    }
+
+    /// A header block begins.
+    ///
+    /// - Parameter isTrailing: It comes after the content.
+    func begin(isTrailing: Bool) {
+        method.removeAll(keepingCapacity: true)
+        path.removeAll(keepingCapacity: true)
+        authority.removeAll(keepingCapacity: true)
+        host.removeAll(keepingCapacity: true)
+        cookie.removeAll(keepingCapacity: true)
+        status.removeAll(keepingCapacity: true)
+        hasHost = false
+        hasAuthority = false
+        hasScheme = false
+        lines.shrink(above: Self.kept, to: 1024)
+        count = 0
+        size = 0
+        trailers = []
+        self.isTrailing = isTrailing
+        isMalformed = false
+    }
+
+    /// Takes the next field of the block.
+    ///
+    /// - Returns: false when the block is so much too long that not even a refusal is due.
+    func add(_ name: Span<UInt8>, _ value: Span<UInt8>) -> Bool {
+        size += name.count + value.count + 4
+        count += 1
+        if isTooLong {
+            // The parser refuses it by its length: what is behind the limit need not be kept.
+            return size < 16 * limits.bytes && count < 16 * limits.fields
+        }
+        guard isText(value) else {
+            isMalformed = true
+            return true
+        }
+        if isTrailing {
+            addTrailer(name, value)
+        } else if !name.isEmpty, name[0] == UInt8(ascii: ":") {
+            addPseudoField(name, value)
+        } else {
+            addField(name, value)
+        }
+        return true
+    }
+
+    private var isTooLong: Bool { size > limits.bytes || count > limits.fields + 8 }
+
+    private func addPseudoField(_ name: Span<UInt8>, _ value: Span<UInt8>) {
+        // Blanks would end the target or the method in the text; no other character can.
+        if !isUnbroken(value) { isMalformed = true }
+        if name.hasExactPrefix(":method") {
+            method.append(copying: value)
+        } else if name.hasExactPrefix(":path") {
+            path.append(copying: value)
+        } else if name.hasExactPrefix(":authority") {
+            hasAuthority = true
+            authority.append(copying: value)
+        } else if name.hasExactPrefix(":scheme") {
+            hasScheme = value.equals("https") || value.equals("http")
+        } else if name.hasExactPrefix(":status") {
+            status.append(copying: value)
+        } else {
+            isMalformed = true
+        }
+    }
+
+    private func addField(_ name: Span<UInt8>, _ value: Span<UInt8>) {
+        if name.isEmpty || name.endOfToken(from: 0) != name.count {
+            isMalformed = true
+            return
+        }
+        switch KnownField(plainName: name) {
+        case .connection, .keepAlive, .proxyConnection, .transferEncoding, .upgrade,
+            .http2Settings:
+            isMalformed = true
+        case .te where !value.equals("trailers"): isMalformed = true
+        case .host:
+            if hasHost { isMalformed = true }
+            hasHost = true
+            host.append(copying: value)
+        case .cookie:
+            // RFC 9113, section 8.2.3: crumbs are one field outside of HTTP/2.
+            if !cookie.isEmpty { cookie.append(contentsOf: [0x3B, 0x20]) }
+            cookie.append(copying: value)
+        default: lines.appendField(name, value)
+        }
+    }
+
+    private func addTrailer(_ name: Span<UInt8>, _ value: Span<UInt8>) {
+        guard !name.isEmpty, name.endOfToken(from: 0) == name.count else {
+            isMalformed = true
+            return
+        }
+        if !TrailerReader.mayPass(name) { return }
+        var field: (name: [UInt8], value: [UInt8]) = ([], [])
+        field.name.append(copying: name)
+        field.value.append(copying: value)
+        trailers.append(field)
+    }
+
+    /// The block is the head of an interim response.
+    var isInterim: Bool { status.first == UInt8(ascii: "1") }
+
+    /// The block is the head of a HEAD request.
+    var isHeadRequest: Bool { method.elementsEqual("HEAD".utf8) }
+
+    // MARK: The text
+
+    /// Writes the head of a request.
+    ///
+    /// - Returns: false when the request is malformed (RFC 9113, section 8.1.1).
+    func writeRequest(into text: ByteBuffer) -> Bool {
+        if isMalformed || method.isEmpty { return false }
+        let isConnect = method.elementsEqual("CONNECT".utf8)
+        if !isConnect && (!hasScheme || path.isEmpty || !isOriginForm) { return false }
+        if hasHost && hasAuthority && !isSameAuthority { return false }
+        if !hasAuthority { authority = host }
+        text.append(method)
+        text.append(0x20)
+        text.append(isConnect ? authority : path)
+        text.append(" HTTP/1.1\r\n")
+        if hasAuthority || hasHost {
+            text.appendField("Host", authority.span)
+        }
+        if !cookie.isEmpty { text.appendField("Cookie", cookie.span) }
+        finish(text)
+        return true
+    }
+
+    /// Writes the head of a response.
+    ///
+    /// - Returns: false when the response is malformed.
+    func writeResponse(into text: ByteBuffer) -> Bool {
+        if isMalformed || status.count != 3 { return false }
+        text.append("HTTP/1.1 ")
+        text.append(status)
+        text.append(" \r\n")
+        finish(text)
+        return true
+    }
+
+    /// RFC 9113, section 8.3.1: where both are there, they say the same.
+    private var isSameAuthority: Bool {
+        host.count == authority.count
+            && zip(host, authority).allSatisfy { $0.lowercased == $1.lowercased }
+    }
+
+    /// A path, or `*` for OPTIONS; an absolute target could name another host than `:authority`.
+    private var isOriginForm: Bool {
+        path.first == UInt8(ascii: "/")
+            || path.elementsEqual("*".utf8) && method.elementsEqual("OPTIONS".utf8)
+    }
+
+    private func finish(_ text: ByteBuffer) {
+        text.append(lines.bytes)
+        if isTooLong {
+            // Longer than what the parser allows, as the block was.
+            let filler = [UInt8](repeating: UInt8(ascii: "x"), count: 1024)
+            var length = 0
+            while length <= limits.bytes {
+                text.appendField("x", filler.span)
+                length += filler.count
+            }
+        }
+        text.appendLineEnd()
+    }
+
+    // MARK: Characters
+
+    /// RFC 9110, section 5.5: no line break, no NUL, no other control but a tab.
+    private func isText(_ value: Span<UInt8>) -> Bool {
+        for index in value.indices {
+            let byte = value[index]
+            if byte < 0x20 && byte != 0x09 || byte == 0x7F { return false }
+        }
+        return value.isEmpty || !value[0].isBlank && !value[value.count - 1].isBlank
+    }
+
+    private func isUnbroken(_ value: Span<UInt8>) -> Bool {
+        for index in value.indices where value[index] <= 0x20 || value[index] >= 0x7F {
+            return false
+        }
+        return true
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(copying span: Span<UInt8>) {
+        span.withUnsafeBufferPointer { append(contentsOf: $0) }
+    }
+}
