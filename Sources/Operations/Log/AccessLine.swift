@@ -2,6 +2,7 @@ internal import Configuration
 internal import HTTP
 internal import Policy
 internal import Proxy
+internal import Replay
 
 /// Writes the access log: one line for each request, however it ended.
 ///
@@ -81,6 +82,13 @@ struct AccessLine {
         if record.isCachedVerdict { line.flag("cached", format) }
         if record.isShareKeyMissing { line.flag("share_key_missing", format) }
         if record.isDebugSecret { line.flag("debug_secret", format) }
+        if let claim = record.claim {
+            let word = record.isClaimReleased ? ClaimResult.released.rawValue : claim.rawValue
+            line.field("claim", word: word, format)
+            if let failure = record.claimFailure {
+                line.field("claim_failure", word: failure.rawValue, format)
+            }
+        }
     }
 
     @inline(__always)
@@ -93,6 +101,9 @@ struct AccessLine {
         line.field("bytes_out", number: record.bytesOut, format)
         line.field("duration_us", number: UInt64(clamping: record.totalMicroseconds), format)
         line.field("verify_us", number: UInt64(clamping: record.verifyMicroseconds), format)
+        if record.claim != nil {
+            line.field("claim_us", number: UInt64(clamping: record.claimMicroseconds), format)
+        }
         if let duration = record.upstreamMicroseconds {
             line.field("upstream_us", number: UInt64(clamping: duration), format)
         }

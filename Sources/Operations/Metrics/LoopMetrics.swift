@@ -21,6 +21,10 @@ public final class LoopMetrics: Sendable {
     let cacheMisses = Counter()
     /// Debug secrets in place of tokens.
     let debugSecrets = Counter()
+    /// What became of claims; a released one was claimed, too.
+    let claims = WordCounters<ClaimResult>()
+    /// How long they took.
+    let claimDuration = Histogram(.claims)
 
     public init() {}
 

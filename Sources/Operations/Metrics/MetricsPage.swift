@@ -7,10 +7,11 @@ public import Proxy
 /// request (pitfall M7).
 public struct MetricsPage: Sendable {
     private let version: String
-    private let loops: [LoopMetrics]
+    let loops: [LoopMetrics]
     private let log: LogWriter
     private let reloads: ReloadStatus
     private let keySets: @Sendable () -> [KeySetStatus]
+    private let claimStore: @Sendable () -> ClaimStoreStatus?
 
     /// Makes the page.
     ///
@@ -18,15 +19,18 @@ public struct MetricsPage: Sendable {
     ///   - version: The program's.
     ///   - loops: The counters of each event loop.
     ///   - keySets: What is known about the keys of each project; asked for each page.
+    ///   - claimStore: What is known about the claim store; nil while none is open.
     public init(
         version: String, loops: [LoopMetrics], log: LogWriter, reloads: ReloadStatus,
-        keySets: @escaping @Sendable () -> [KeySetStatus]
+        keySets: @escaping @Sendable () -> [KeySetStatus],
+        claimStore: @escaping @Sendable () -> ClaimStoreStatus? = { nil }
     ) {
         self.version = version
         self.loops = loops
         self.log = log
         self.reloads = reloads
         self.keySets = keySets
+        self.claimStore = claimStore
     }
 
     /// The page as it is now.
@@ -39,6 +43,7 @@ public struct MetricsPage: Sendable {
         appendFailures(to: &text)
         appendConnections(to: &text)
         appendKeySets(to: &text)
+        appendClaims(claimStore(), to: &text)
         appendProgram(to: &text)
         ProcessStatistics.append(to: &text)
         return text.bytes
@@ -223,12 +228,12 @@ public struct MetricsPage: Sendable {
         return byName.sorted { $0.key < $1.key }.map { (name: $0.key, values: $0.value) }
     }
 
-    private func sum<Value>(_ values: [Value], _ total: (Value) -> UInt64) -> UInt64 {
+    func sum<Value>(_ values: [Value], _ total: (Value) -> UInt64) -> UInt64 {
         values.reduce(0) { $0 &+ total($1) }
     }
 
-    private func sum(_ histograms: [Histogram]) -> HistogramTotals {
-        var totals = HistogramTotals()
+    func sum(_ histograms: [Histogram]) -> HistogramTotals {
+        var totals = HistogramTotals(scale: histograms.first?.scale ?? .requests)
         for histogram in histograms { totals.add(histogram.totals) }
         return totals
     }

@@ -31,9 +31,10 @@ struct MetricsText {
     /// Appends the samples of a histogram.
     mutating func samples(_ labels: [(String, String)], _ totals: HistogramTotals) {
         var cumulative: UInt64 = 0
+        let bounds = totals.scale.bounds
         for (index, count) in totals.counts.enumerated() {
             cumulative &+= count
-            let bound = index < Histogram.bounds.count ? Histogram.bounds[index].label : "+Inf"
+            let bound = index < bounds.count ? bounds[index].label : "+Inf"
             sample(labels + [("le", bound)], suffix: "_bucket", value: String(cumulative))
         }
         let (seconds, rest) = totals.microseconds.quotientAndRemainder(dividingBy: 1_000_000)

@@ -92,6 +92,13 @@ public final class WorkerRecorder: RequestRecorder {
             metrics.cacheMisses.add()
         }
         if record.isDebugSecret { metrics.debugSecrets.add() }
+        if let claim = record.claim { count(claim, record) }
+    }
+
+    private func count(_ claim: ClaimResult, _ record: RequestRecord) {
+        metrics.claims.count(claim)
+        if record.isClaimReleased { metrics.claims.count(.released) }
+        metrics.claimDuration.record(microseconds: record.claimMicroseconds)
     }
 
     private func table(for serving: ServingConfiguration) -> RecorderTable {

@@ -17,11 +17,6 @@ struct UpstreamLease {
 extension Exchange {
     /// Forwards the request and relays the answer. Needs policy's permit.
     func forward(_ client: ClientConnection, _ permit: Permit, _ route: ServedRoute) async -> Fate {
-        let limit = client.listener.bodyLimit
-        if case .length(let length) = head.framing, length > limit {
-            record.failure = .bodyTooLarge
-            return await refuse(client, .bodyTooLarge)
-        }
         record.upstream = route.upstream
         let pool = pools[route.upstream]
         let begun = MonotonicInstant.now
@@ -30,13 +25,25 @@ extension Exchange {
 
         var upload = BodyRelay(
             incoming: head.framing, outgoing: head.framing == .chunked ? .chunked : .none,
-            limit: limit)
+            limit: client.listener.bodyLimit)
+        let end = await relay(client, pool, &upload)
+        if !upload.hasSunk { await release(client) }
+        switch end {
+        case .success(let fate): return fate
+        case .failure(let failure): return await fail(client, failure.reason)
+        }
+    }
+
+    /// Has the request answered by one of the servers.
+    private func relay(_ client: ClientConnection, _ pool: UpstreamPool, _ upload: inout BodyRelay)
+        async -> Result<Fate, ForwardingFailure>
+    {
         var tried: UInt64 = 0
         while true {
             let lease: UpstreamLease
             switch await connect(client, pool, &tried) {
             case .success(let connected): lease = connected
-            case .failure(let failure): return await fail(client, failure.reason)
+            case .failure(let failure): return .failure(failure)
             }
             record.upstreamServer = lease.server
             lease.socket.waiter = client.waiter
@@ -50,32 +57,32 @@ extension Exchange {
                 } else {
                     lease.socket.close()
                 }
-                return fate
+                return .success(fate)
             case .nothingSent:
                 lease.socket.close()
                 // A pooled connection that the server had closed: nothing left this machine, so
                 // another one may carry the request. A fresh one that fails is the server's fault.
                 if lease.isReused { continue }
-                return await fail(client, .upstreamReset)
+                return .failure(ForwardingFailure(reason: .upstreamReset))
             case .failed(let failure):
                 lease.socket.close()
-                return await fail(client, failure)
+                return .failure(ForwardingFailure(reason: failure))
             }
         }
     }
 
     // MARK: Connecting
 
-    /// No server of the upstream could be reached.
-    struct ConnectFailure: Error {
-        /// The last server's failure.
+    /// No byte of a final answer has gone to the client.
+    struct ForwardingFailure: Error {
+        /// The last server's failure, where several were tried.
         let reason: RequestFailure
     }
 
     private func connect(_ client: ClientConnection, _ pool: UpstreamPool, _ tried: inout UInt64)
-        async -> Result<UpstreamLease, ConnectFailure>
+        async -> Result<UpstreamLease, ForwardingFailure>
     {
-        if pool.servers.isEmpty { return .failure(ConnectFailure(reason: .upstreamUnresolved)) }
+        if pool.servers.isEmpty { return .failure(ForwardingFailure(reason: .upstreamUnresolved)) }
         var failure = RequestFailure.upstreamConnect
         while let index = pool.choose(tried: tried, now: state.loop.now) {
             if let socket = pool.takeIdle(index, now: state.loop.now) {
@@ -100,29 +107,29 @@ extension Exchange {
                 if index >= 64 { return .failure(error) }
             }
         }
-        return .failure(ConnectFailure(reason: failure))
+        return .failure(ForwardingFailure(reason: failure))
     }
 
     private func open(_ client: ClientConnection, _ pool: UpstreamPool, _ index: Int) async
-        -> Result<Socket, ConnectFailure>
+        -> Result<Socket, ForwardingFailure>
     {
         let deadline = state.loop.now.advanced(byNanoseconds: pool.connectNanoseconds)
         guard let socket = try? Socket.connect(to: pool.servers[index].address, loop: state.loop)
-        else { return .failure(ConnectFailure(reason: .upstreamConnect)) }
+        else { return .failure(ForwardingFailure(reason: .upstreamConnect)) }
         socket.waiter = client.waiter
         while true {
             switch socket.connectResult() {
             case .success: return .success(socket)
             case .failure:
                 socket.close()
-                return .failure(ConnectFailure(reason: .upstreamConnect))
+                return .failure(ForwardingFailure(reason: .upstreamConnect))
             case nil: break
             }
             let reason = await client.waiter.wait(until: deadline)
             if client.socket.isPeerClosed || reason == .timedOut {
                 socket.close()
                 return .failure(
-                    ConnectFailure(
+                    ForwardingFailure(
                         reason: client.socket.isPeerClosed
                             ? .clientAborted : .upstreamConnectTimeout))
             }

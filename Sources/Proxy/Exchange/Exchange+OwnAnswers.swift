@@ -16,7 +16,7 @@ extension Exchange {
 
     /// The request cannot be served, for a reason that has nothing to do with its token.
     func refuse(_ client: ClientConnection, _ problem: ProxyProblem) async -> Fate {
-        await answer(client, PreparedAnswer(problem.problem))
+        await answer(client, PreparedAnswer(answer(to: problem)))
     }
 
     /// Forwarding failed before any byte of a final answer went to the client. An interim one may

@@ -36,6 +36,8 @@ final class Exchange {
     var clientAddress: IPAddress?
     /// What the client is for the enforced share; empty when it has no such key.
     var shareKey: [UInt8] = []
+    /// What the claim store was asked, and what is left to tell it.
+    var claims = ClaimState()
     /// `head` describes this request.
     var isHeadKnown = true
     /// What is left of the request's body cannot be told from the next request.
@@ -78,19 +80,46 @@ final class Exchange {
         }
         let route = serving.routes[index]
         record.route = index
-        let verdict = await judge(client, route)
+        var verdict = await judge(client, route)
+        if route.claimsTokens, verdict == .verified, hasSessionToken { verdict = .notLimitedUse }
+        switch decide(verdict, route, route.enforcement) {
+        case .reject(let code): return await reject(client, code)
+        case .forward(let permit):
+            if let fate = await answerPreflight(client, route) { return fate }
+            if isBodyTooLarge(client) {
+                record.failure = .bodyTooLarge
+                return await refuse(client, .bodyTooLarge)
+            }
+            if !route.claimsTokens || verdict != .verified {
+                return await forward(client, permit, route)
+            }
+        }
+        // Last of all, and only for what would be forwarded: nobody spends a token for an answer
+        // that the proxy gives itself (pitfalls R3, R7).
+        switch decide(await claim(client, route), route, route.claimEnforcement) {
+        case .reject(let code): return await reject(client, code)
+        case .forward(let permit): return await forward(client, permit, route)
+        }
+    }
+
+    private func decide(_ verdict: Verdict, _ route: ServedRoute, _ enforcement: Enforcement)
+        -> Decision
+    {
+        let decision = enforcement.decide(verdict) { isInShare(route) }
         record.verdict = verdict
-        let decision = route.enforcement.decide(verdict) { isInShare(route) }
         switch decision {
         case .reject(let code):
             record.action = .reject
             record.code = code
-            return await reject(client, code)
-        case .forward(let permit):
-            record.action = permit.action
-            if let fate = await answerPreflight(client, route) { return fate }
-            return await forward(client, permit, route)
+        case .forward(let permit): record.action = permit.action
         }
+        return decision
+    }
+
+    /// Whether the length that the request declares is more than the listener takes.
+    private func isBodyTooLarge(_ client: ClientConnection) -> Bool {
+        if case .length(let length) = head.framing { return length > client.listener.bodyLimit }
+        return false
     }
 
     // MARK: Chapters that need no file of their own
@@ -106,6 +135,7 @@ final class Exchange {
         state.identifiers.next(into: &record.requestID)
         startedAt = state.loop.now
         clientAddress = client.peerAddress
+        claims = ClaimState()
     }
 
     /// Reads until the head is complete.

@@ -1,6 +1,7 @@
 public import Attestation
 public import HTTP
 public import Policy
+public import Replay
 
 /// How a request ended when it did not end with a complete answer from the upstream or from policy.
 public enum RequestFailure: String, Sendable, CaseIterable {
@@ -84,6 +85,14 @@ public final class RequestRecord {
     public var upstreamMicroseconds: Int64?
     /// The verdict came from the cache of verified tokens.
     public var isCachedVerdict = false
+    /// What the claim store said; nil when it was not asked.
+    public var claim: ClaimResult?
+    /// Why the store could not be asked, when `claim` is `unavailable`.
+    public var claimFailure: StoreFailure?
+    /// The claim was taken back: the token is as good as before.
+    public var isClaimReleased = false
+    /// Microseconds that the claim took.
+    public var claimMicroseconds: Int64 = 0
 
     /// A record for the first request.
     public init() {}
@@ -119,5 +128,9 @@ public final class RequestRecord {
         verifyMicroseconds = 0
         upstreamMicroseconds = nil
         isCachedVerdict = false
+        claim = nil
+        claimFailure = nil
+        isClaimReleased = false
+        claimMicroseconds = 0
     }
 }

@@ -2,6 +2,7 @@ internal import Attestation
 internal import Configuration
 internal import HTTP
 internal import Reactor
+internal import Replay
 
 /// Everything that the requests of one event loop share: plain, unlocked state that only this
 /// loop's tasks touch.
@@ -33,6 +34,8 @@ final class LoopState {
     let tokens: TokenCache
     /// Makes the ids of requests.
     var identifiers: RequestIDGenerator
+    /// The way to the claim store; nil while no configuration had a route with replay protection.
+    private(set) var claims: LoopClaims?
     /// The line `Date` of our own answers.
     var date = DateStamp()
     /// No request may begin any more.
@@ -132,6 +135,19 @@ final class LoopState {
         if keyWaiters.count >= Self.keyWaiterLimit { return false }
         keyWaiters[ObjectIdentifier(waiter)] = waiter
         return true
+    }
+
+    // MARK: Claims
+
+    /// Opens this loop's way to the claim store.
+    func open(_ store: any ClaimStore, health: StoreHealth) {
+        claims = LoopClaims(store, health: health, loop: loop)
+    }
+
+    /// The loop ends: nobody claims any more.
+    func closeClaims() {
+        claims?.close()
+        claims = nil
     }
 
     // MARK: Exchanges

@@ -1,11 +1,16 @@
 internal import Configuration
 public import Reactor
+public import Replay
 
 /// The whole data path: loops, listeners, and the configuration that they serve. An actor on the
 /// control loop.
 public actor ProxyServer {
     /// How often a drain looks whether all is over.
     private static let drainStep = Duration.milliseconds(20)
+    /// How long requests that are cut off have to take back claims and to write their line.
+    private static let abortTime = Duration.milliseconds(300)
+    /// How long serving waits for the claim store; one that is down must not keep it from starting.
+    private static let warmUpTime = Duration.seconds(2)
 
     private nonisolated let loop: EventLoop
     private let log: any EventLog
@@ -23,17 +28,34 @@ public actor ProxyServer {
         self.log = log
     }
 
-    /// Opens the listeners and starts the loops.
+    /// Starts the loops and, when the claim store can be asked, opens the listeners.
     ///
+    /// - Parameter store: Which tokens were spent; nil when no route wants to know.
     /// - Throws: `ListenError` when an address cannot be opened; nothing is left running then.
     public func start(
+        _ serving: ServingConfiguration, keys: KeySnapshot, store: (any ClaimStore)?,
+        makeRecorder: @escaping @Sendable (Int) -> any RequestRecorder,
+        requestRefetch: @escaping @Sendable (String) -> Void
+    ) async throws {
+        do {
+            try await startWorkers(
+                serving, keys: keys, makeRecorder: makeRecorder, requestRefetch: requestRefetch)
+            if let store { await open(store) }
+            try await accept(open(serving.configuration.listeners, count: workers.count))
+        } catch {
+            for worker in workers { await worker.stop() }
+            workers.removeAll()
+            listening.close(except: [])
+            throw error
+        }
+    }
+
+    private func startWorkers(
         _ serving: ServingConfiguration, keys: KeySnapshot,
         makeRecorder: @escaping @Sendable (Int) -> any RequestRecorder,
         requestRefetch: @escaping @Sendable (String) -> Void
     ) async throws {
-        let count = serving.workerCount
-        let opened = try open(serving.configuration.listeners, count: count)
-        for index in 0..<count {
+        for index in 0..<serving.workerCount {
             let workerLoop = try EventLoop()
             let worker = Worker(
                 loop: workerLoop, serving: serving, keys: keys,
@@ -45,7 +67,21 @@ public actor ProxyServer {
             await worker.start()
             workers.append(worker)
         }
-        try await accept(opened)
+    }
+
+    /// Has every loop ask `store` about tokens, for as long as the loops run. Returns when it can
+    /// be asked, or when that has taken too long.
+    public func open(_ store: any ClaimStore) async {
+        let health = StoreHealth(store, log: log)
+        let deadline = loop.now.advanced(by: Self.warmUpTime)
+        await withTaskGroup { group in
+            for worker in workers {
+                group.addTask {
+                    await worker.open(store, health: health)
+                    await worker.warmUpClaims(until: deadline)
+                }
+            }
+        }
     }
 
     /// Opens the listeners that a new configuration adds, without accepting anything yet.
@@ -88,10 +124,21 @@ public actor ProxyServer {
             _ = await waiter.wait(until: loop.now.advanced(by: Self.drainStep))
             left = await connectionCount()
         }
+        if left > 0 { await abort(waiter) }
         waiter.invalidate()
         for worker in workers { await worker.stop() }
         workers.removeAll()
         return left
+    }
+
+    /// Cuts off what is under way, and waits for it to notice: a request of which nothing was sent
+    /// has a claim to take back, and each has a line to write.
+    private func abort(_ waiter: Waiter) async {
+        for worker in workers { await worker.abort() }
+        let deadline = loop.now.advanced(by: Self.abortTime)
+        while await connectionCount() > 0 && loop.now < deadline {
+            _ = await waiter.wait(until: loop.now.advanced(by: Self.drainStep))
+        }
     }
 
     /// Client connections that are open now.

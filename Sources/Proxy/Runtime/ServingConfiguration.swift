@@ -21,6 +21,12 @@ public final class ServingConfiguration: Sendable {
     /// By project.
     let fingerprints: [[ClientFingerprint]]
     let hasFingerprints: Bool
+    /// A token that lives longer is a session token; seconds.
+    let limitedUseLifetime: Int64
+    /// How long an enforced request waits for a remote claim store, nanoseconds.
+    let claimPatience: Int64
+    /// The same for a monitored one (pitfall M1).
+    let monitoredClaimPatience: Int64
     /// Requests may be logged, so their text is kept.
     let logsAccess: Bool
 
@@ -42,6 +48,9 @@ public final class ServingConfiguration: Sendable {
         projects = configuration.projects.map(\.project)
         verifier = TokenVerifier(projects: projects)
         fingerprints = configuration.projects.map(\.fingerprints)
+        limitedUseLifetime = configuration.replay.limitedUseMaxLifetime.components.seconds
+        claimPatience = configuration.replay.timeout.nanoseconds
+        monitoredClaimPatience = configuration.replay.monitorPatience.nanoseconds
         logsAccess = configuration.log.access != .off
         hasFingerprints = fingerprints.contains { !$0.isEmpty }
     }
@@ -58,6 +67,11 @@ final class ServedRoute: Sendable {
     let mode: Route.Mode
     /// Decides what happens to a request.
     let enforcement: Enforcement
+    /// Each verified token is good for one request.
+    let claimsTokens: Bool
+    /// Decides about what the claim store said: its word counts for as much as `replay` says, even
+    /// where it is about the token itself.
+    let claimEnforcement: Enforcement
     /// Index of the upstream.
     let upstream: Int
     /// The token's own field goes upstream.
@@ -76,7 +90,12 @@ final class ServedRoute: Sendable {
         self.route = route
         self.index = index
         mode = route.mode
-        enforcement = route.enforcement(storeDefault: storeDefault)
+        let enforcement = route.enforcement(storeDefault: storeDefault)
+        self.enforcement = enforcement
+        claimsTokens = enforcement.replay != .off
+        claimEnforcement = Enforcement(
+            appCheck: enforcement.replay, replay: enforcement.replay,
+            whenUnavailable: enforcement.whenUnavailable)
         upstream = route.upstream
         forwardsToken = route.forwardToken
         let isPartial = route.mode == .enforce && route.enforcedShare < EnforcedShare.everybody

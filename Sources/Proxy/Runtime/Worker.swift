@@ -1,5 +1,6 @@
 public import Configuration
 public import Reactor
+internal import Replay
 
 /// One event loop's share of the proxy: an actor whose executor is the loop, so that all that it
 /// holds is touched by one thread and needs no lock.
@@ -57,6 +58,16 @@ public actor Worker {
         Task.immediate(executorPreference: loop) { await sweepRegularly() }
     }
 
+    /// Asks `store` about tokens from now on.
+    func open(_ store: any ClaimStore, health: StoreHealth) {
+        state.open(store, health: health)
+    }
+
+    /// Returns when the store can be asked, or at `deadline`.
+    func warmUpClaims(until deadline: MonotonicInstant) async {
+        await state.claims?.warmUp(until: deadline)
+    }
+
     /// Accepts connections of a listener from now on.
     public func accept(_ descriptor: ListeningDescriptor, _ listener: Listener) throws(Errno) {
         let acceptor = try Acceptor(descriptor, listener, loop: loop)
@@ -95,10 +106,16 @@ public actor Worker {
     /// Connections that are open.
     public var connectionCount: Int { state.connectionCount }
 
+    /// Ends all that is still open. What is under way notices at its next step.
+    public func abort() {
+        state.abortAll()
+    }
+
     /// Ends all that is still open, and the loop.
     public func stop() {
         isStopped = true
         state.abortAll()
+        state.closeClaims()
         state.startServing = { _ in }
         state.recorder.flush()
         loop.stop()

@@ -24,6 +24,7 @@ actor Service {
     private let keeper: KeySetKeeper
     private let handedOut: HandedOutKeys
     private let readiness: Readiness
+    private let claims: ClaimAuthority
     private var admin: AdminServer?
     private var serving: ServingConfiguration
     private var isDraining = false
@@ -45,6 +46,7 @@ actor Service {
         self.writer = writer
         self.log = log
         self.server = server
+        claims = ClaimAuthority(keepsState: keepsState, log: log)
         serving = ServingConfiguration(
             configuration, addresses: configuration.upstreams.map { _ in [] })
         let handedOut = HandedOutKeys()
@@ -87,6 +89,7 @@ actor Service {
             return .failure
         }
         Task.immediate(executorPreference: loop) { await resolveRegularly() }
+        Task.immediate(executorPreference: loop) { await purgeRegularly() }
         while true {
             while let signal = signals.next() {
                 if signal == SIGHUP {
@@ -108,12 +111,14 @@ actor Service {
         let configuration = serving.configuration
         serving = ServingConfiguration(
             configuration, addresses: await UpstreamAddresses.resolve(configuration, log: log))
+        let store = try claims.open(for: configuration)
         let metrics = (0..<serving.workerCount).map { _ in LoopMetrics() }
         try await startAdmin(configuration.admin, metrics)
         let keys = await keeper.start()
         let keeper = keeper
+        await claims.awaitReliability(on: loop)
         try await server.start(
-            serving, keys: keys,
+            serving, keys: keys, store: store,
             makeRecorder: { [writer, log] index in
                 WorkerRecorder(metrics: metrics[index], writer: writer, events: log)
             },
@@ -136,7 +141,8 @@ actor Service {
         let keeper = keeper
         let page = MetricsPage(
             version: Help.version, loops: metrics, log: writer, reloads: reloads,
-            keySets: { keeper.assumeIsolated { $0.status } })
+            keySets: { keeper.assumeIsolated { $0.status } },
+            claimStore: { [claims] in claims.store.map { ClaimStoreStatus($0) } })
         let admin = AdminServer(
             loop: loop, pages: AdminPages(metrics: page, readiness: readiness), events: log)
         self.admin = admin
@@ -174,6 +180,8 @@ actor Service {
         let next = ServingConfiguration(
             configuration, addresses: await UpstreamAddresses.resolve(configuration, log: log))
         do {
+            // The loops get to know a store that no configuration asked for before; it stays.
+            if let store = try claims.open(for: configuration) { await server.open(store) }
             try await server.prepare(next)
         } catch {
             log.log(.error, "configuration not reloaded", [("error", "\(error)")])
@@ -203,6 +211,7 @@ actor Service {
             ),
             ("[server] token_cache", current.server.tokenCacheBytes != next.server.tokenCacheBytes),
             ("[admin]", current.admin != next.admin),
+            ("[replay] store", claims.differs(from: next.replay)),
         ]
         for (setting, isChanged) in changes where isChanged {
             log.log(
@@ -227,6 +236,10 @@ actor Service {
             await server.adopt(serving, keys: keeper.snapshot)
         }
         waiter.invalidate()
+    }
+
+    private func purgeRegularly() async {
+        await claims.purgeRegularly(on: loop) { !isDraining }
     }
 
     // MARK: End

@@ -1,0 +1,96 @@
+internal import Configuration
+internal import Proxy
+internal import Reactor
+internal import Replay
+internal import Synchronization
+
+/// The process's one claim store: opened when the first route wants it, and kept until the process
+/// ends, whatever is reloaded. Two stores, be it for a moment, would let a token pass twice (pitfall
+/// R14).
+final class ClaimAuthority: Sendable {
+    private static let purgeInterval = Duration.seconds(1)
+    /// How long a start waits for a store to vouch for new tokens; it is a second by nature, and a
+    /// wall clock that is stepped meanwhile must not make it an hour.
+    private static let longestWait = Duration.milliseconds(1500)
+
+    private struct Opened {
+        let store: any ClaimStore
+        let settings: ReplaySettings
+    }
+
+    private let opened = Mutex<Opened?>(nil)
+    private let log: any EventLog
+    private let keepsState: Bool
+
+    /// - Parameter keepsState: What is written to the state directory outlives the process.
+    init(keepsState: Bool, log: any EventLog) {
+        self.keepsState = keepsState
+        self.log = log
+    }
+
+    /// The store, once it is open.
+    var store: (any ClaimStore)? { opened.withLock { $0?.store } }
+
+    /// Opens the store of a configuration.
+    ///
+    /// - Returns: the store when it was opened by this call; nil when it is open already, or when no
+    ///   route asks for one.
+    /// - Throws: why it cannot be used. Nothing has changed then.
+    func open(for configuration: Configuration) throws(StoreOpenError) -> (any ClaimStore)? {
+        guard configuration.claimsTokens, store == nil else { return nil }
+        let settings = configuration.replay
+        if settings.store == .file, keepsState {
+            try Self.makeWritable(configuration.server.stateDirectory)
+        }
+        let store = try StoreFactory.open(configuration, log: log)
+        opened.withLock { $0 = Opened(store: store, settings: settings) }
+        log.log(.info, "replay store opened", [("store", "\(store.name)")])
+        return store
+    }
+
+    /// Whether the configuration asks for another store than the one that is open.
+    func differs(from settings: ReplaySettings) -> Bool {
+        guard let opened = opened.withLock({ $0 }) else { return false }
+        return opened.settings.store != settings.store
+            || opened.settings.maxEntries != settings.maxEntries
+    }
+
+    /// Waits until the store can vouch for tokens that are issued from now on.
+    func awaitReliability(on loop: EventLoop) async {
+        guard let store else { return }
+        let waiter = Waiter(loop: loop)
+        let end = loop.now.advanced(by: Self.longestWait)
+        while loop.now < end {
+            let left = store.reliableSince.subtractingReportingOverflow(
+                Syscalls.wallMicroseconds() / 1_000_000)
+            if !left.overflow && left.partialValue <= 0 { break }
+            _ = await waiter.wait(until: loop.now.advanced(by: .milliseconds(20)))
+        }
+        waiter.invalidate()
+    }
+
+    /// Has the store forget what has expired, for as long as `isWanted`. Off the request path, and
+    /// also when no request comes.
+    nonisolated(nonsending)
+        func purgeRegularly(on loop: EventLoop, while isWanted: () -> Bool) async
+    {
+        let waiter = Waiter(loop: loop)
+        while isWanted() {
+            _ = await waiter.wait(until: loop.now.advanced(by: Self.purgeInterval))
+            guard let store else { continue }
+            // A step at a time: probes and signals are answered in between.
+            while isWanted() && store.purge(at: .now) { await Task.yield() }
+        }
+        waiter.invalidate()
+    }
+
+    private static func makeWritable(_ directory: String) throws(StoreOpenError) {
+        try? Syscalls.makeDirectory(directory, mode: 0o700)
+        if Syscalls.isWritable(directory) { return }
+        throw StoreOpenError(
+            "the state directory \(directory) cannot be written, and the replay store \"file\" lies "
+                + "there",
+            hint: "create it for this user, set [server] state_directory, or choose another "
+                + "[replay] store")
+    }
+}
