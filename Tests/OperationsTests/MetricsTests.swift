@@ -150,8 +150,10 @@ struct MetricsTests {
             "upstream": ["api", "legacy"],
             "failure": Set(RequestFailure.allCases.map(\.rawValue)),
             "kind": Set(MalformedMessage.Kind.allCases.map(\.rawValue)),
-            "result": ["hit", "miss", "success", "failure"], "version": ["1.2.3"],
-            "le": Set(Histogram.bounds.map(\.label) + ["+Inf"]),
+            "result": Set(
+                ["hit", "miss", "success", "failure"] + ClaimResult.allCases.map(\.rawValue)),
+            "version": ["1.2.3"],
+            "le": Set(Histogram.Scale.requests.bounds.map(\.label) + ["+Inf"]),
         ]
         for sample in page.samples.keys {
             for (name, value) in sample.labels {
@@ -297,11 +299,11 @@ struct MetricsTests {
 
     @Test(
         "put each duration into the first bucket whose bound it does not exceed",
-        arguments: Histogram.bounds.indices)
-    func buckets(_ index: Int) {
-        let bound = Histogram.bounds[index]
+        arguments: Histogram.Scale.allCases, 0..<15)
+    func buckets(_ scale: Histogram.Scale, _ index: Int) {
+        let bound = scale.bounds[index]
         #expect(Double(bound.label) == Double(bound.microseconds) / 1e6)
-        let histogram = Histogram()
+        let histogram = Histogram(scale)
         histogram.record(microseconds: bound.microseconds)
         histogram.record(microseconds: bound.microseconds + 1)
         #expect(histogram.totals.counts[index] == 1)

@@ -1,7 +1,7 @@
 /// How long things took: a Prometheus histogram of one loop, written by that loop alone.
 final class Histogram: Sendable {
     /// What is measured decides which durations are told apart.
-    enum Scale: Sendable {
+    enum Scale: Sendable, CaseIterable {
         /// Requests: half a millisecond to half a minute.
         case requests
         /// Claims: a microsecond in memory to seconds over a network.
