@@ -1,0 +1,46 @@
+internal import Reactor
+internal import Replay
+
+/// Claims on an event loop of its own, as one of the proxy's workers would.
+actor ClaimCaller {
+    private let host: TestLoop
+    private var session: (any ClaimSession)?
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor {
+        host.loop.asUnownedSerialExecutor()
+    }
+
+    init() throws {
+        host = try TestLoop()
+    }
+
+    /// Makes the session, and connects it.
+    func open(_ store: any ClaimStore) async {
+        let session = store.makeSession(on: host.loop)
+        self.session = session
+        await session.warmUp(waiter: Waiter(loop: host.loop), until: deadline)
+    }
+
+    func close() {
+        session?.close()
+        session = nil
+    }
+
+    func claim(_ claim: Claim) async -> ClaimOutcome {
+        guard let session else { return .unavailable(.system) }
+        return await session.claim(claim, waiter: Waiter(loop: host.loop), until: deadline)
+    }
+
+    func release(_ claim: Claim) async -> Bool {
+        guard let session else { return false }
+        return await session.release(claim, waiter: Waiter(loop: host.loop), until: deadline)
+    }
+
+    func inspect(_ claim: Claim) async -> ClaimOutcome? {
+        guard let session else { return nil }
+        return await session.inspect(claim, waiter: Waiter(loop: host.loop), until: deadline)
+    }
+
+    /// By the real clock: what a history says of the time is for the store's rules alone.
+    private var deadline: MonotonicInstant { .now.advanced(by: .seconds(10)) }
+}
