@@ -12,7 +12,7 @@ public enum TransferResult: Sendable, Equatable {
 ///
 /// Calls try the kernel first and never suspend; a task that got `wouldBlock` sleeps on the
 /// socket's `waiter` and tries again.
-public final class Socket {
+public final class Socket: Transport {
     private let registration: Registration
 
     /// Takes over a connected or connecting descriptor.
@@ -110,8 +110,7 @@ public final class Socket {
     /// - Throws: the kernel's error; the connection is then broken.
     @inline(__always)
     public func write(
-        _ first: UnsafeRawBufferPointer,
-        _ second: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
+        _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer
     ) throws(Errno) -> TransferResult {
         if !registration.isWritable { return .wouldBlock }
         let wanted = first.count + second.count

@@ -7,11 +7,11 @@ public import Reactor
 /// - Reading gives the head's text, then content, then `endOfStream` where the peer ended the
 ///   stream. Trailer fields are in `trailers` by then.
 /// - Writing takes one final head, after any number of interim ones, and then content without
-///   framing. `Content-Length` ends the stream by itself; without one, `finishWriting` does. A head
+///   framing. `Content-Length` ends the stream by itself; without one, `finishMessage` does. A head
 ///   says `Transfer-Encoding: chunked` when content of unknown length follows, which is sent as is.
 ///
 /// A stream belongs to its connection's loop and is not thread-safe.
-public final class HTTP2Stream {
+public final class HTTP2Stream: Transport {
     /// Where the task that reads and writes sleeps.
     public var waiter: Waiter?
     /// Trailer fields that came behind the content; those that must not pass are not among them.
@@ -55,6 +55,9 @@ public final class HTTP2Stream {
     /// that.
     public var isBroken: Bool { resetCode != nil }
 
+    /// The same: there is no half of a stream to be gone.
+    public var isPeerClosed: Bool { resetCode != nil }
+
     /// The peer refused the stream before it did anything (RFC 9113, section 8.7): another
     /// connection may carry the request.
     public var isRefused: Bool { resetCode == HTTP2ErrorCode.refusedStream.rawValue }
@@ -93,8 +96,7 @@ public final class HTTP2Stream {
     /// - Throws: `connectionReset` when the stream was reset, `brokenPipe` when what is written is
     ///   no head.
     public func write(
-        _ first: UnsafeRawBufferPointer,
-        _ second: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)
+        _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer
     ) throws(Errno) -> TransferResult {
         if resetCode != nil { throw .connectionReset }
         var written = 0
@@ -109,15 +111,33 @@ public final class HTTP2Stream {
     }
 
     /// Nothing follows but these trailer fields, if any.
-    public func finishWriting(trailers: [(name: [UInt8], value: [UInt8])] = []) {
+    public func finishMessage(trailers: [(name: [UInt8], value: [UInt8])]) {
         if isWritingOver || resetCode != nil || !isHeadWritten { return }
         trailersToSend = trailers
         isWritingOver = true
         resume()
     }
 
-    /// The head and all content of the message were written.
-    public var isWritingFinished: Bool { isWritingOver }
+    /// Nothing follows.
+    public func finishWriting() {
+        finishMessage(trailers: [])
+    }
+
+    public var carriesOneMessage: Bool { true }
+
+    /// A stream is never used twice.
+    public func isQuiet() -> Bool { false }
+
+    /// A message that is not complete is cut off anyhow.
+    public func resetOnClose() {
+        if !isWritingOver { reset(.internalError) }
+    }
+
+    /// Ends the stream at once in both directions.
+    public func breakOff() {
+        reset(.cancel)
+        ended(HTTP2ErrorCode.cancel.rawValue)
+    }
 
     /// Ends the stream at once in both directions.
     public func reset(_ code: HTTP2ErrorCode) {

@@ -28,7 +28,7 @@ final class ClientConnection {
     /// What all requests of this loop share.
     let state: LoopState
     /// The client's own socket.
-    let socket: Socket
+    let socket: any Transport
     /// Where the connection's task sleeps; lent to the upstream sockets that it uses.
     let waiter: Waiter
     /// The peer's IP address; nil on a local socket.
@@ -49,7 +49,7 @@ final class ClientConnection {
     private var idleSince = MonotonicInstant.never
 
     /// Takes over an accepted socket.
-    init(_ socket: Socket, peer: SocketAddress, listener: ServedListener, state: LoopState) {
+    init(_ socket: any Transport, peer: SocketAddress, listener: ServedListener, state: LoopState) {
         self.socket = socket
         self.listener = listener
         self.state = state

@@ -57,7 +57,8 @@ struct BodyRelay {
 
     /// Moves what can be moved now.
     mutating func advance(
-        from source: Socket, _ input: ByteBuffer, to sink: Socket, _ output: ByteBuffer
+        from source: any Transport, _ input: ByteBuffer, to sink: any Transport,
+        _ output: ByteBuffer
     ) -> RelayProgress {
         var moved = 0
         while !isContentComplete {
@@ -103,7 +104,7 @@ struct BodyRelay {
     }
 
     private mutating func move(
-        _ available: Int, _ input: ByteBuffer, to sink: Socket, _ output: ByteBuffer
+        _ available: Int, _ input: ByteBuffer, to sink: any Transport, _ output: ByteBuffer
     ) -> Move {
         if isChunked && chunkLeft == 0 {
             output.appendChunkHeader(available)
@@ -146,7 +147,7 @@ struct BodyRelay {
     }
 
     /// nil when everything went out.
-    private mutating func flush(_ output: ByteBuffer, to sink: Socket) -> RelayProgress? {
+    private mutating func flush(_ output: ByteBuffer, to sink: any Transport) -> RelayProgress? {
         while !output.isEmpty {
             let result = try? output.withUnsafeBytes { bytes throws(Errno) in try sink.write(bytes)
             }
@@ -161,7 +162,7 @@ struct BodyRelay {
     }
 
     /// nil when the connection broke.
-    private func readMore(from source: Socket, _ input: ByteBuffer) -> TransferResult? {
+    private func readMore(from source: any Transport, _ input: ByteBuffer) -> TransferResult? {
         do throws(Errno) {
             return try source.read(into: input)
         } catch {

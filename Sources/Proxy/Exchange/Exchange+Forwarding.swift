@@ -6,7 +6,7 @@ internal import Reactor
 /// A connection to an upstream server, lent to one exchange.
 struct UpstreamLease {
     /// Connected, or believed to be.
-    let socket: Socket
+    let socket: any Transport
     /// Index of the server in its pool.
     let server: Int
     /// It lay idle in the pool before: the server may have closed it meanwhile.

@@ -21,7 +21,7 @@ struct Transaction {
     }
 
     /// The connection to the server.
-    let server: Socket
+    let server: any Transport
     /// The server's pool, for its time-outs.
     let pool: UpstreamPool
     /// Reads the answer's head. Backends are trusted with larger heads than clients.
@@ -52,7 +52,7 @@ extension Exchange {
     /// Sends the request and relays the answer as both come: tries everything that can move, then
     /// sleeps.
     func transact(
-        _ client: ClientConnection, _ server: Socket, _ pool: UpstreamPool,
+        _ client: ClientConnection, _ server: any Transport, _ pool: UpstreamPool,
         _ upload: inout BodyRelay
     ) async -> TransactionEnd {
         var transaction = Transaction(

@@ -6,7 +6,7 @@ final class UpstreamServer {
     /// A connection that nobody uses.
     struct IdleConnection {
         /// Its last answer was read to the end.
-        let socket: Socket
+        let socket: any Transport
         /// When it became idle.
         let since: MonotonicInstant
     }
@@ -85,7 +85,7 @@ final class UpstreamPool {
     }
 
     /// The connection that was used last, when one lies idle and still stands.
-    func takeIdle(_ index: Int, now: MonotonicInstant) -> Socket? {
+    func takeIdle(_ index: Int, now: MonotonicInstant) -> (any Transport)? {
         let server = servers[index]
         while let connection = server.idle.popLast() {
             let socket = connection.socket
@@ -98,7 +98,7 @@ final class UpstreamPool {
     }
 
     /// Keeps a connection whose last answer was complete and whose every byte was read.
-    func keep(_ socket: Socket, _ index: Int, now: MonotonicInstant) {
+    func keep(_ socket: any Transport, _ index: Int, now: MonotonicInstant) {
         let server = servers[index]
         socket.waiter = nil
         if isRetired || server.idle.count >= upstream.idleConnections || socket.isPeerClosed {

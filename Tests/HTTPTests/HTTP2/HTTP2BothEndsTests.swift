@@ -80,12 +80,12 @@ struct HTTP2BothEndsTests {
         stream.write("one")
         try both.settle()
         #expect(served.readAll() == ("one", false))
-        stream.finishWriting(trailers: [(Array("X-Sum".utf8), Array("1".utf8))])
+        stream.finishMessage(trailers: [(Array("X-Sum".utf8), Array("1".utf8))])
         try both.settle()
         #expect(served.readAll() == ("", true))
         #expect(served.trailers.map { String(decoding: $0.name, as: UTF8.self) } == ["x-sum"])
         served.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\ntwo")
-        served.finishWriting(trailers: [(Array("grpc-status".utf8), Array("0".utf8))])
+        served.finishMessage(trailers: [(Array("grpc-status".utf8), Array("0".utf8))])
         try both.settle()
         #expect(stream.readAll() == ("HTTP/1.1 200 \r\n\r\ntwo", true))
         #expect(stream.trailers.map { String(decoding: $0.value, as: UTF8.self) } == ["0"])
@@ -96,7 +96,7 @@ struct HTTP2BothEndsTests {
         let both = try JoinedSessions()
         let stream = try both.request(
             "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n")
-        stream.finishWriting(trailers: [
+        stream.finishMessage(trailers: [
             (Array("x-firebase-appcheck".utf8), Array("t.o.k".utf8)),
             (Array("x-kept".utf8), Array("1".utf8)),
         ])

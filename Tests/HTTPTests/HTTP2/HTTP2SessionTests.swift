@@ -120,7 +120,7 @@ struct HTTP2SessionTests {
         #expect(server.sent().map(\.type) == [1])
         stream.write("part")
         #expect(server.sent().map { [$0.type, $0.flags] } == [[0, 0]])
-        stream.finishWriting(trailers: [(Array("Grpc-Status".utf8), Array("0".utf8))])
+        stream.finishMessage(trailers: [(Array("Grpc-Status".utf8), Array("0".utf8))])
         let frames = server.sent()
         #expect(frames.last.map { [$0.type, $0.flags] } == [1, 5])
     }
