@@ -15,7 +15,9 @@ let fakeSurroundings = Surroundings(
         case "empty": []
         case "two-lines": Array("one\ntwo\n".utf8)
         case "google-api-key": Array("AIza-from-a-file\r\n".utf8)
-        case "keys.json", "ca.pem", "portcullis-admin": Array("text".utf8)
+        case "keys.json", "ca.pem", "portcullis-admin", "service-account.json",
+            "redis-password":
+            Array("text".utf8)
         default: nil
         }
     },
@@ -23,6 +25,7 @@ let fakeSurroundings = Surroundings(
         switch name {
         case "TEAM": "edge"
         case "API_KEY": "AIza-from-the-environment"
+        case "SENTINEL_PASSWORD": "of the sentinels"
         default: nil
         }
     })
@@ -49,17 +52,32 @@ struct ExampleTests {
         #expect(configuration?.routes.routes.count == 3)
     }
 
-    @Test("passes with every optional key switched on")
-    func passesInFull() {
+    /// The example for a store: with every optional key but those of other stores.
+    func everything(for store: StoreKind) -> String {
+        let lines = text.replacing("store = \"file\"", with: "store = \"\(store.rawValue)\"")
+            .split(separator: "\n", omittingEmptySubsequences: false)
+        return lines.map { line in
+            guard let match = line.prefixMatch(of: /\#?([a-z_]+)\ =/) else { return String(line) }
+            let isForeign = StoreKind.owners(of: String(match.1)).map { !$0.contains(store) }
+            return (isForeign == true ? "#" : "") + line.trimmingPrefix("#")
+        }.joined(separator: "\n")
+    }
+
+    @Test("passes with every optional key switched on", arguments: StoreKind.allCases)
+    func passesInFull(store: StoreKind) {
         let (configuration, diagnostics) = Configuration.load(
-            text: everything, fileName: "proxy.conf.example", surroundings: fakeSurroundings)
-        #expect(diagnostics == [])
+            text: everything(for: store), fileName: "proxy.conf.example",
+            surroundings: fakeSurroundings)
+        // The example enforces, for which memory is no good.
+        #expect(diagnostics.map(\.severity) == (store == .memory ? [.warning] : []))
         let headers = configuration?.projects.first?.keysHeaders ?? []
         #expect(headers.map(\.name) == ["X-Goog-Api-Key", "X-Team"])
         #expect(headers.map(\.value) == ["AIza-from-a-file", "edge"])
     }
 
-    @Test("shows the defaults", arguments: ["[server]", "[log]", "[listener.limits]"])
+    @Test(
+        "shows the defaults",
+        arguments: ["[server]", "[log]", "[replay]", "[listener.limits]"])
     func defaults(table: String) throws {
         let (configuration, _) = Configuration.load(
             text: text, fileName: "proxy.conf.example", surroundings: .empty)
@@ -67,6 +85,7 @@ struct ExampleTests {
         switch table {
         case "[server]": #expect(example.server == Server())
         case "[log]": #expect(example.log == Log())
+        case "[replay]": #expect(example.replay == ReplaySettings())
         default: #expect(example.listeners.first?.limits == ListenerLimits())
         }
     }
@@ -83,7 +102,7 @@ struct ExampleTests {
 
     @Test("does not mention what is not supported yet")
     func isHonest() {
-        for word in ["tls", "[replay]", "health =", "retries", "h2", "hash"] {
+        for word in ["tls", "health =", "retries", "h2", "hash"] {
             #expect(!text.contains(word), "\(word)")
         }
     }

@@ -75,7 +75,11 @@ struct MaskedSource {
             let harmless = Schema.project.keys.filter { $0 != "jwks_headers" }
             return path.count < 3 || !harmless.contains(path[2])
         case "admin": return path.count < 2 || !Schema.admin.keys.contains(path[1])
-        case "replay": return true
+        case "replay":
+            let harmless = Schema.replay.keys.filter {
+                !["redis", "redis_password", "redis_sentinel_password"].contains($0)
+            }
+            return path.count < 2 || !harmless.contains(path[1])
         case .some(let table): return !Schema.root.keys.contains(table)
         case nil: return false
         }
@@ -83,7 +87,7 @@ struct MaskedSource {
 
     /// URLs with a user or a query, where people put passwords and API keys.
     private static func mayHoldCredentials(_ value: Substring, in section: [String]) -> Bool {
-        section.first == "project" && value.contains { $0 == "@" || $0 == "?" }
+        ["project", "replay"].contains(section.first) && value.contains { $0 == "@" || $0 == "?" }
     }
 
     /// Replaces every letter and digit from `start`, so that columns stay what they were.

@@ -36,11 +36,13 @@ struct ConfigurationLoader {
         let projects = readProjects(reader)
         let upstreams = readUpstreams(reader)
         checkForLoops(upstreams, listeners: listeners)
-        guard let routes = readRoutes(reader) else { return nil }
+        let replay = readReplay(reader)
+        guard let routes = readRoutes(reader, replay) else { return nil }
         var configuration = Configuration(routes: routes)
         configuration.server = server
         configuration.log = logSettings
         configuration.admin = admin?.value
+        configuration.replay = replay.settings
         configuration.listeners = listeners.map(\.value)
         configuration.projects = projects
         configuration.upstreams = upstreams.map(\.value)

@@ -12,10 +12,7 @@ extension ConfigurationLoader {
             source.keys = value
             if case .file(let path) = value { warnIfUnreadable(path, keys) }
         }
-        if let authority = table.setting("jwks_ca"), let path = authority.string().map(resolved) {
-            warnIfUnreadable(path, authority)
-            source.keysCA = path
-        }
+        source.keysCA = readAuthority("jwks_ca", table)
         if let proxy = table.setting("egress_proxy") {
             source.egressProxy = proxy.string(readEgressProxy)
         }
@@ -24,6 +21,15 @@ extension ConfigurationLoader {
         for key in ["jwks_ca", "egress_proxy", "jwks_headers"] {
             table.setting(key)?.hasNoEffect(because: "\"jwks\" is a file")
         }
+    }
+
+    /// A PEM file of authorities.
+    func readAuthority(_ key: String, _ table: TableReader) -> String? {
+        guard let setting = table.setting(key), let path = setting.string().map(resolved) else {
+            return nil
+        }
+        warnIfUnreadable(path, setting)
+        return path
     }
 
     private func readKeys(_ text: String) throws(Misspelling) -> ProjectSource.KeySource {
@@ -47,7 +53,8 @@ extension ConfigurationLoader {
         }
     }
 
-    private func readEgressProxy(_ text: String) throws(Misspelling) -> ListenAddress {
+    /// An HTTP proxy that is asked to CONNECT.
+    func readEgressProxy(_ text: String) throws(Misspelling) -> ListenAddress {
         let hint = "write \"http://host:port\""
         guard text.contains("://") else {
             let isAddress = (try? AddressText.connect(text)) != nil && !text.hasPrefix("unix:")
@@ -77,7 +84,7 @@ extension ConfigurationLoader {
                 log: log,
                 isSecret: true)
             checkHeaderName(header, seen: &seen)
-            if let value = readSecret(header) { headers.append((node.key, value)) }
+            if let value = readSecret(header, .fieldValue) { headers.append((node.key, value)) }
         }
         return headers
     }
@@ -96,79 +103,13 @@ extension ConfigurationLoader {
             log.error("\(header.label) is there twice", at: header.node.keyRegion)
         }
     }
-
-    /// A secret in one of three spellings: the text itself, `{ file = "…" }`, `{ env = "…" }`.
-    private func readSecret(_ setting: Setting) -> String? {
-        if setting.node.kind != .table {
-            return setting.string(
-                hint: "write \"value\", { file = \"/run/secrets/key\" } or { env = \"NAME\" }",
-                checkSecret)
-        }
-        guard let table = TableReader(setting.node, label: setting.label, schema: .secret, log: log)
-        else { return nil }
-        let file = table.setting("file")
-        let variable = table.setting("env")
-        switch (file, variable) {
-        case (let file?, nil): return readSecretFile(file)
-        case (nil, let variable?): return readSecretVariable(variable)
-        default:
-            log.error("\(setting.label) needs either \"file\" or \"env\"", at: table.region)
-            return nil
-        }
-    }
-
-    private func readSecretFile(_ setting: Setting) -> String? {
-        guard let path = setting.string().map(resolved) else { return nil }
-        guard let bytes = surroundings.file(path) else {
-            setting.error("names a file that cannot be read")
-            return nil
-        }
-        // Editors and `echo` end files with a line feed that is no part of the secret.
-        let isLineEnd = { (byte: UInt8) in byte == 0x0A || byte == 0x0D }
-        let text = String(
-            decoding: bytes.reversed().drop(while: isLineEnd).reversed(), as: UTF8.self)
-        return check(secret: text, setting, "names a file")
-    }
-
-    private func readSecretVariable(_ setting: Setting) -> String? {
-        guard let name = setting.string() else { return nil }
-        // Somebody may have put the secret itself here; only what is surely a name is quoted.
-        let isName = name.utf8.allSatisfy { isUpperCaseLetter($0) || isDigit($0) || $0 == 0x5F }
-        guard let text = surroundings.environment(name) else {
-            let quote = isName ? ": \(quoted(name))" : ""
-            setting.error("names an environment variable that is not set\(quote)")
-            return nil
-        }
-        return check(secret: text, setting, "names a variable")
-    }
-
-    private func check(secret: String, _ setting: Setting, _ source: String) -> String? {
-        if secret.isEmpty {
-            setting.error("\(source) that is empty")
-            return nil
-        }
-        if (try? checkSecret(secret)) == nil {
-            setting.error("\(source) whose text cannot be a field value")
-            return nil
-        }
-        return secret
-    }
 }
 
 extension Setting {
     /// Reports that the key changes nothing, which whoever wrote it does not expect.
-    func hasNoEffect(because reason: String) {
-        log.missing("\(label) has no effect: \(reason)", at: node.keyRegion)
+    func hasNoEffect(because reason: String, hint: String? = nil) {
+        log.missing("\(label) has no effect: \(reason)", at: node.keyRegion, hint: hint)
     }
-}
-
-/// A field value of printable ASCII (RFC 9110, section 5.5). What it throws never quotes it.
-private func checkSecret(_ text: String) throws(Misspelling) -> String {
-    let isValue =
-        text.utf8.count <= 4096 && text.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7F }
-        && text.first != " " && text.last != " "
-    if isValue { return text }
-    throw Misspelling("must be printable ASCII without spaces around it")
 }
 
 /// A field name (RFC 9110, section 5.1).

@@ -57,7 +57,9 @@ extension ConfigurationLoader {
     /// checked.
     func warnIfUnreadable(_ path: String, _ setting: Setting) {
         if surroundings.file(path) == nil {
-            setting.warning("names a file that cannot be read here: \(quoted(path))")
+            // Somebody may have put a URL here, with its password.
+            let shown = path.contains("://") ? redacted(path) : path
+            setting.warning("names a file that cannot be read here: \(quoted(shown))")
         }
     }
 }

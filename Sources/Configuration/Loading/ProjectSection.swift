@@ -39,10 +39,11 @@ extension ConfigurationLoader {
         let issuer =
             table.setting("issuer")?.string(checkIssuer)
             ?? number.map { "https://firebaseappcheck.googleapis.com/\($0)" }
-        let leeway = table.setting("leeway").flatMap(readLeeway) ?? 60
+        let leeway = table.setting("leeway")?.wholeSeconds(in: .zero ... .minutes(5)) ?? .minutes(1)
         let project = Project(
             name: name, number: number ?? "", id: table.setting("id")?.string(checkProjectID),
-            issuer: issuer ?? "", apps: readApps(table, number: number), leeway: leeway)
+            issuer: issuer ?? "", apps: readApps(table, number: number),
+            leeway: leeway.components.seconds)
         var source = ProjectSource(project: project, keys: .url(Self.googleKeys))
         readKeySource(table, into: &source)
         source.fingerprints = readFingerprints(table)
@@ -61,15 +62,6 @@ extension ConfigurationLoader {
                 "must be digits: \(quoted(text))",
                 hint: "the project number, not the project id, which goes into \"id\"")
         }
-    }
-
-    private func readLeeway(_ setting: Setting) -> Int64? {
-        guard let leeway = setting.duration(in: .zero ... .minutes(5)) else { return nil }
-        if leeway.components.attoseconds != 0 {
-            setting.error("must be whole seconds, not \(quoted(setting.node.string ?? ""))")
-            return nil
-        }
-        return leeway.components.seconds
     }
 
     private func readApps(_ project: TableReader, number: String?) -> [(alias: String, id: String)]

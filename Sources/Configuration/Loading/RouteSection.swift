@@ -3,7 +3,7 @@ internal import Policy
 /// `[[route]]`.
 extension ConfigurationLoader {
     /// Reads every route and builds the table. Nil when two routes tie.
-    func readRoutes(_ root: TableReader) -> RouteTable? {
+    func readRoutes(_ root: TableReader, _ replay: ReplayReading) -> RouteTable? {
         if root.setting("route") == nil {
             log.missing(
                 "there is no [[route]]", at: nil,
@@ -25,6 +25,7 @@ extension ConfigurationLoader {
                 routes.append(Located(value: route, region: table.region))
             }
         }
+        warnAboutReplay(replay, routes.map(\.value))
         return table(of: routes)
     }
 
@@ -70,13 +71,6 @@ extension ConfigurationLoader {
             HostText.pattern)
         route.methods = readDistinct(
             table.setting("methods"), "methods", "leave the key out for every method", checkMethod)
-        if let setting = table.setting("replay"), let word = setting.string(), word != "off" {
-            if word == "monitor" || word == "enforce" {
-                setting.error("is not supported yet: \(quoted(word))")
-            } else {
-                setting.error("must be \"off\", not \(quoted(word))")
-            }
-        }
         if let forward = table.setting("forward_token")?.boolean() { route.forwardToken = forward }
         readProtection(table, into: &route)
         route.cors = readCORS(table)
@@ -89,6 +83,7 @@ extension ConfigurationLoader {
         let mode = setting == nil ? route.mode : setting?.choice(Route.Mode.self)
         readAccepted(table, into: &route)
         readShare(table, mode: mode, into: &route)
+        readReplayRules(table, appCheck: mode, into: &route)
         guard let mode else { return }
         route.mode = mode
         if mode != .off, !hasProjects {

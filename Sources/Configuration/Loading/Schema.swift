@@ -6,9 +6,9 @@ struct Schema {
     /// Keys of the contract that later versions will understand. They are refused, never ignored.
     var later: [String] = []
 
-    static let root = Schema(
-        keys: ["server", "log", "admin", "listener", "project", "upstream", "route"],
-        later: ["replay"])
+    static let root = Schema(keys: [
+        "server", "log", "admin", "listener", "project", "upstream", "replay", "route",
+    ])
 
     static let server = Schema(keys: [
         "workers", "state_directory", "drain_timeout", "token_cache",
@@ -41,9 +41,18 @@ struct Schema {
 
     static let timeouts = Schema(keys: ["connect", "response_header", "idle"])
 
+    static let replay = Schema(keys: [
+        "store", "when_unavailable", "limited_use_max_lifetime", "max_entries", "timeout",
+        "monitor_patience", "redis", "redis_password", "redis_sentinel_password", "redis_ca",
+        "redis_key_prefix", "redis_eviction", "google",
+    ])
+
+    static let google = Schema(keys: ["credentials", "url", "ca", "egress_proxy"])
+
     static let route = Schema(keys: [
         "name", "hosts", "path", "methods", "upstream", "projects", "apps", "app_check",
-        "enforce_percent", "sticky_by", "share_seed", "replay", "forward_token", "cors",
+        "enforce_percent", "sticky_by", "share_seed", "replay", "when_unavailable",
+        "forward_token", "cors",
     ])
 
     static let cors = Schema(keys: [
@@ -56,6 +65,6 @@ struct Schema {
         ("root", root), ("server", server), ("log", log), ("admin", admin),
         ("listener", listener), ("limits", limits), ("project", project), ("secret", secret),
         ("client_fingerprints", fingerprints), ("upstream", upstream), ("timeouts", timeouts),
-        ("route", route), ("cors", cors),
+        ("replay", replay), ("google", google), ("route", route), ("cors", cors),
     ]
 }

@@ -100,6 +100,14 @@ struct Setting {
         return nil
     }
 
+    /// A duration without a fraction of a second.
+    func wholeSeconds(in range: ClosedRange<Duration>) -> Duration? {
+        guard let duration = duration(in: range) else { return nil }
+        if duration.components.attoseconds == 0 { return duration }
+        error("must be whole seconds, not \(quoted(node.string ?? ""))")
+        return nil
+    }
+
     /// A size such as "64KiB", in bytes.
     func size(in range: ClosedRange<UInt64>) -> UInt64? {
         let hint = "sizes are strings: a whole number and B, KiB, MiB or GiB, such as \"64KiB\""

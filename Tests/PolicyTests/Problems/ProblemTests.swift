@@ -8,6 +8,7 @@ struct ProblemTests {
     private struct Document: Decodable, Equatable {
         var type, title, detail, code: String
         var status: UInt16
+        var token: String?
     }
 
     private static let all =
@@ -92,5 +93,38 @@ struct ProblemTests {
     func limitedUse() {
         #expect(RejectionCode.limitedUseRequired.problem.detail.contains("limitedUseToken()"))
         #expect(RejectionCode.tokenAlreadyUsed.problem.detail.contains("limitedUseToken()"))
+    }
+
+    @Test("R9: an answer after a claim says whether the token is spent, and what to do")
+    func tokenFates() throws {
+        let answers =
+            ProxyProblem.allCases.map { ($0.problem, $0.spent, $0.unspent) }
+            + RejectionCode.allCases.map { ($0.problem, $0.spent, $0.unspent) }
+        for (plain, spent, unspent) in answers {
+            for (problem, token) in [(spent, "spent"), (unspent, "unspent")] {
+                let document = try JSONDecoder().decode(Document.self, from: Data(problem.body))
+                #expect(
+                    document
+                        == Document(
+                            type: "urn:portcullis:problem:\(plain.code)", title: plain.title,
+                            detail: problem.detail, code: plain.code, status: plain.status,
+                            token: token))
+                #expect(problem.detail.hasPrefix(plain.detail))
+                #expect(problem.grpcStatus == plain.grpcStatus)
+                #expect(problem.challenge == plain.challenge)
+                #expect(problem.retryAfter == plain.retryAfter)
+            }
+            #expect(spent.detail.contains("limitedUseToken()"))
+            #expect(unspent.detail.contains("the same one may be sent again"))
+        }
+    }
+
+    @Test("R9: answers after a claim are made once, not for each request")
+    func prepared() {
+        for problem in ProxyProblem.allCases {
+            #expect(problem.spent === problem.spent)
+            #expect(problem.unspent === problem.unspent)
+            #expect(problem.spent !== problem.unspent)
+        }
     }
 }

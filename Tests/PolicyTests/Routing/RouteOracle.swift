@@ -114,9 +114,14 @@ struct RouteOracle {
 
     private func strictness(_ index: Int) -> [Int] {
         let route = routes[index]
+        let place = { (mode: Route.Mode) in Route.Mode.allCases.firstIndex(of: mode) ?? 0 }
+        let replay = min(place(route.replay), place(route.mode))
+        let reliability = [WhenUnavailable.allow: 0, .reject: 2]
         return [
-            Route.Mode.allCases.firstIndex(of: route.mode) ?? 0,
+            place(route.mode),
             route.mode == .enforce ? Int(route.enforcedShare) : 0,
+            replay,
+            replay == 0 ? 0 : route.whenUnavailable.flatMap { reliability[$0] } ?? 1,
             route.apps.map { 1_000 - $0.count } ?? 0,
         ]
     }

@@ -64,6 +64,8 @@ struct RouteTablePropertyTests {
         made.hosts = Self.routeHosts.pick(using: &generator)
         made.methods = Self.routeMethods.pick(using: &generator)
         made.enforcedShare = [25_000_000, 100_000_000].pick(using: &generator)
+        made.replay = Route.Mode.allCases.pick(using: &generator)
+        made.whenUnavailable = [nil, .reject, .allow].pick(using: &generator)
         made.apps = [nil, [AppIndex(project: 0, app: 0)]].pick(using: &generator)
         return made
     }

@@ -138,4 +138,45 @@ struct WayRoundTests {
         #expect(try RouteTable([rest, quarter, full]).name("FOO", "", "/x") == "full")
         #expect(try RouteTable([rest, full, narrow, quarter]).name("FOO", "", "/x") == "narrow")
     }
+
+    @Test("P2, P8: a route where a token is good for one use is stricter than one without")
+    func strictnessOfReplay() throws {
+        func rule(
+            _ name: String, _ method: String, _ replay: Route.Mode,
+            _ whenUnavailable: WhenUnavailable? = nil
+        ) -> Route {
+            var rule = route(name, "/x", methods: [method], mode: .enforce)
+            rule.replay = replay
+            rule.whenUnavailable = whenUnavailable
+            return rule
+        }
+        let rest = route("rest", "/*")
+        var narrow = rule("narrow", "GET", .off)
+        narrow.apps = [AppIndex(project: 0, app: 0)]
+        let monitored = rule("monitored", "POST", .monitor)
+        let open = rule("open", "PUT", .enforce, .allow)
+        let enforced = rule("enforced", "PATCH", .enforce)
+        let closed = rule("closed", "DELETE", .enforce, .reject)
+        let ascending = [narrow, monitored, open, enforced, closed]
+        for count in 1...ascending.count {
+            let table = try RouteTable([rest] + ascending.prefix(count).shuffled())
+            #expect(table.name("FOO", "", "/x") == ascending[count - 1].name)
+        }
+        // The written path of a laxer route looks like that of a stricter one.
+        var once = route("once", "/Pay", mode: .enforce)
+        once.replay = .enforce
+        let table = try RouteTable([route("often", "/*", mode: .enforce), once])
+        #expect(table.match("GET", "", "/pay/") == RouteMatch(route: 1, reason: .lookAlike))
+    }
+
+    @Test("P8: replay beyond app_check makes no route stricter, as it rejects nothing")
+    func idleReplay() throws {
+        var idle = route("idle", "/x", methods: ["GET"], mode: .monitor)
+        idle.replay = .enforce
+        var narrow = route("narrow", "/x", methods: ["POST"], mode: .monitor)
+        narrow.replay = .monitor
+        narrow.apps = [AppIndex(project: 0, app: 0)]
+        let table = try RouteTable([route("rest", "/*"), idle, narrow])
+        #expect(table.name("FOO", "", "/x") == "narrow")
+    }
 }
