@@ -1,26 +1,26 @@
-internal import Reactor
+package import Reactor
 internal import Synchronization
 
 /// One look-up by the system's resolver, on a thread of its own, that nobody has to wait for:
 /// getaddrinfo(3) cannot be stopped, and a name server that is silent costs it half a minute.
 ///
 /// Safe to be Sendable: the outcome is behind a lock, and the waiter is only touched on its loop.
-final class NameLookup: @unchecked Sendable {
+package final class NameLookup: @unchecked Sendable {
     /// The name has no address.
-    struct Failure: Error {
+    package struct Failure: Error {
         /// What the resolver says.
-        let reason: String
+        package let reason: String
     }
 
     /// At least one address, or why there is none.
-    typealias Outcome = Result<[SocketAddress], Failure>
+    package typealias Outcome = Result<[SocketAddress], Failure>
 
     private let loop: EventLoop
     private let waiter: Waiter
     private let outcome = Mutex<Outcome?>(nil)
 
     /// Starts a look-up, which wakes `waiter` when it has ended.
-    init(_ host: String, port: UInt16, loop: EventLoop, waiter: Waiter) {
+    package init(_ host: String, port: UInt16, loop: EventLoop, waiter: Waiter) {
         self.loop = loop
         self.waiter = waiter
         let isStarted = Thread.start(named: "resolver") {
@@ -36,7 +36,7 @@ final class NameLookup: @unchecked Sendable {
     }
 
     /// How it ended; nil while it is under way.
-    var result: Outcome? {
+    package var result: Outcome? {
         outcome.withLock { $0 }
     }
 
