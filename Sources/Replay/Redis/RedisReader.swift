@@ -39,7 +39,8 @@ final class RedisReader {
         let waiting = reader.pointee.len - reader.pointee.pos
         if buffer.count > 2 * Self.replyLimit - waiting { throw Self.tooLarge }
         let status = buffer.withUnsafeBytes { bytes in
-            redisReaderFeed(reader, bytes.baseAddress?.assumingMemoryBound(to: CChar.self), bytes.count)
+            let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
+            return redisReaderFeed(reader, start, bytes.count)
         }
         buffer.removeAll()
         if status != REDIS_OK { throw failure }
@@ -84,9 +85,7 @@ final class RedisReader {
     }
 
     // Never freed, and never changed: hiredis wants it to be mutable but only reads it.
-    nonisolated(unsafe) private static let functions: UnsafeMutablePointer<
-        redisReplyObjectFunctions
-    > = {
+    nonisolated(unsafe) private static let functions = {
         let functions = UnsafeMutablePointer<redisReplyObjectFunctions>.allocate(capacity: 1)
         functions.initialize(
             to: redisReplyObjectFunctions(

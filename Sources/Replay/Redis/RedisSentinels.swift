@@ -60,7 +60,8 @@ final class RedisSentinels {
         if reply.kind == .null {
             throw RedisFailure(
                 .protocolError, "it knows no master of the name \"\(master)\"",
-                hint: "the name behind the slash of the URL has to be the one of `sentinel monitor`")
+                hint: "the name behind the slash of the URL has to be the one of `sentinel monitor`"
+            )
         }
         guard reply.elements.count == 2, let port = reply.elements[1].number,
             let address = RedisAddress(announced: reply.elements[0].text, port: port)
