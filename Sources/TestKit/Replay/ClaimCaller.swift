@@ -1,42 +1,50 @@
 internal import Reactor
-internal import Replay
+public import Replay
 
-/// Claims on an event loop of its own, as one of the proxy's workers would.
-actor ClaimCaller {
+/// Claims on an event loop of its own, as one of the proxy's workers would. Without a session, claims
+/// are answered with `unavailable(.system)`.
+public actor ClaimCaller {
     private let host: TestLoop
     private var session: (any ClaimSession)?
 
-    nonisolated var unownedExecutor: UnownedSerialExecutor {
+    public nonisolated var unownedExecutor: UnownedSerialExecutor {
         host.loop.asUnownedSerialExecutor()
     }
 
-    init() throws {
+    public init() throws {
         host = try TestLoop()
     }
 
     /// Makes the session, and connects it.
-    func open(_ store: any ClaimStore) async {
+    public func open(_ store: any ClaimStore) async {
         let session = store.makeSession(on: host.loop)
         self.session = session
         await session.warmUp(waiter: Waiter(loop: host.loop), until: deadline)
     }
 
-    func close() {
+    public func close() {
         session?.close()
         session = nil
     }
 
-    func claim(_ claim: Claim) async -> ClaimOutcome {
+    public func claim(_ claim: Claim) async -> ClaimOutcome {
         guard let session else { return .unavailable(.system) }
         return await session.claim(claim, waiter: Waiter(loop: host.loop), until: deadline)
     }
 
-    func release(_ claim: Claim) async -> Bool {
+    /// One after the other, without leaving the loop.
+    public func claimAll(_ claims: [Claim]) async -> [ClaimOutcome] {
+        var outcomes: [ClaimOutcome] = []
+        for claim in claims { outcomes.append(await self.claim(claim)) }
+        return outcomes
+    }
+
+    public func release(_ claim: Claim) async -> Bool {
         guard let session else { return false }
         return await session.release(claim, waiter: Waiter(loop: host.loop), until: deadline)
     }
 
-    func inspect(_ claim: Claim) async -> ClaimOutcome? {
+    public func inspect(_ claim: Claim) async -> ClaimOutcome? {
         guard let session else { return nil }
         return await session.inspect(claim, waiter: Waiter(loop: host.loop), until: deadline)
     }
