@@ -6,8 +6,10 @@
 #include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/ocsp.h>
 #include <openssl/param_build.h>
 #include <openssl/pem.h>
+#include <openssl/rand.h>
 #include <openssl/rsa.h>
 #include <openssl/sha.h>
 #include <openssl/ssl.h>
@@ -25,6 +27,41 @@ static inline long COpenSSL_SSL_CTX_set_mode(SSL_CTX *context, long mode) {
     return SSL_CTX_set_mode(context, mode);
 }
 static const uint64_t COpenSSL_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
+static const uint64_t COpenSSL_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
+static const uint64_t COpenSSL_SSL_OP_CIPHER_SERVER_PREFERENCE = SSL_OP_CIPHER_SERVER_PREFERENCE;
+static const uint64_t COpenSSL_SSL_OP_PRIORITIZE_CHACHA = SSL_OP_PRIORITIZE_CHACHA;
+static inline long COpenSSL_SSL_CTX_set_read_ahead(SSL_CTX *context, int isOn) {
+    return SSL_CTX_set_read_ahead(context, isOn);
+}
+static inline long COpenSSL_SSL_CTX_set_session_cache_mode(SSL_CTX *context, long mode) {
+    return SSL_CTX_set_session_cache_mode(context, mode);
+}
+static inline long COpenSSL_SSL_CTX_set1_groups_list(SSL_CTX *context, const char *list) {
+    return SSL_CTX_set1_groups_list(context, list);
+}
+static inline long COpenSSL_SSL_CTX_set_tlsext_servername_callback(
+    SSL_CTX *context, int (*callback)(SSL *, int *, void *)) {
+    return SSL_CTX_set_tlsext_servername_callback(context, callback);
+}
+static inline long COpenSSL_SSL_CTX_set_tlsext_status_cb(
+    SSL_CTX *context, int (*callback)(SSL *, void *)) {
+    return SSL_CTX_set_tlsext_status_cb(context, callback);
+}
+// OpenSSL takes over the copy; 0 when there is no memory.
+static inline int COpenSSL_SSL_set_ocsp_response(SSL *ssl, const void *bytes, size_t count) {
+    void *copy = OPENSSL_memdup(bytes, count);
+    return copy != NULL && SSL_set_tlsext_status_ocsp_resp(ssl, copy, (long)count) == 1;
+}
+static inline int COpenSSL_EVP_MAC_CTX_set_HMAC_SHA256(
+    EVP_MAC_CTX *context, const void *key, size_t count) {
+    OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_octet_string(OSSL_MAC_PARAM_KEY, (void *)key, count),
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, "SHA256", 0),
+        OSSL_PARAM_construct_end(),
+    };
+    return EVP_MAC_CTX_set_params(context, parameters);
+}
+static const unsigned long COpenSSL_XN_FLAG_RFC2253 = XN_FLAG_RFC2253;
 static const unsigned long COpenSSL_ERR_SYSTEM_FLAG = ERR_SYSTEM_FLAG;
 static inline int COpenSSL_EVP_PKEY_PUBLIC_KEY(void) {
     return EVP_PKEY_PUBLIC_KEY;

@@ -4,6 +4,8 @@ internal import Glibc
 public struct FileStatus: Sendable, Equatable {
     /// Not a folder, device or pipe.
     public let isRegularFile: Bool
+    /// The permission bits: who may read, write and execute.
+    public let permissions: UInt32
     /// Bytes.
     public let size: Int64
     /// Of the file system and, in it, of the file: a renamed-over path has another file.
@@ -16,6 +18,7 @@ public struct FileStatus: Sendable, Equatable {
     /// What fstat(2) said.
     init(_ status: stat) {
         isRegularFile = status.st_mode & S_IFMT == S_IFREG
+        permissions = status.st_mode & 0o7777
         size = Int64(status.st_size)
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
@@ -29,6 +32,13 @@ extension Syscalls {
     public static func status(of descriptor: Int32) throws(Errno) -> FileStatus {
         var status = stat()
         _ = try checked { fstat(descriptor, &status) }
+        return FileStatus(status)
+    }
+
+    /// stat(2): what a path leads to, through symbolic links.
+    public static func status(ofPath path: String) throws(Errno) -> FileStatus {
+        var status = stat()
+        _ = try checked { stat(path, &status) }
         return FileStatus(status)
     }
 

@@ -85,14 +85,24 @@ public final class Socket: Transport {
     /// - Throws: the kernel's error; the connection is then broken.
     @inline(__always)
     public func read(into buffer: ByteBuffer) throws(Errno) -> TransferResult {
+        var result = TransferResult.wouldBlock
+        _ = try buffer.appendUnsafe { free throws(Errno) in
+            result = try read(into: free)
+            guard case .bytes(let count) = result else { return 0 }
+            return count
+        }
+        return result
+    }
+
+    /// Reads what is there, into memory that is not empty.
+    ///
+    /// - Throws: the kernel's error; the connection is then broken.
+    @inline(__always)
+    public func read(into free: UnsafeMutableRawBufferPointer) throws(Errno) -> TransferResult {
         if !registration.isReadable { return .wouldBlock }
-        var room = 0
         let count: Int
         do throws(Errno) {
-            count = try buffer.appendUnsafe { free throws(Errno) in
-                room = free.count
-                return try Syscalls.receive(registration.descriptor, free)
-            }
+            count = try Syscalls.receive(registration.descriptor, free)
         } catch {
             if error != .wouldBlock { throw error }
             registration.isReadable = false
@@ -101,7 +111,7 @@ public final class Socket: Transport {
         if count == 0 { return .endOfStream }
         // A short read emptied the socket (epoll(7)): the next bytes raise a new edge. An end that
         // is already known raises none.
-        if count < room && !registration.isPeerClosed { registration.isReadable = false }
+        if count < free.count && !registration.isPeerClosed { registration.isReadable = false }
         return .bytes(count)
     }
 

@@ -56,6 +56,13 @@ public final class TLSContext: @unchecked Sendable {
         return context
     }
 
+    /// A context for connections that we accept, without a certificate yet.
+    ///
+    /// - Parameter trustOrigin: Where the authorities of clients come from, for messages.
+    static func server(trustOrigin: String) throws(TLSError) -> TLSContext {
+        try TLSContext(method: TLS_server_method(), trustOrigin: trustOrigin)
+    }
+
     private init(method: OpaquePointer?, trustOrigin: String) throws(TLSError) {
         ErrorQueue.clear()
         guard let pointer = SSL_CTX_new(method) else { throw Self.outOfMemory() }
@@ -63,7 +70,9 @@ public final class TLSContext: @unchecked Sendable {
         self.trustOrigin = trustOrigin
         _ = COpenSSL_SSL_CTX_set_min_proto_version(pointer, TLS1_2_VERSION)
         _ = SSL_CTX_set_options(pointer, COpenSSL_SSL_OP_NO_RENEGOTIATION)
-        // Records are buffered by the stream; an idle connection keeps none of OpenSSL's own.
+        // A record is read in one system call into OpenSSL's own buffer, which an idle connection
+        // does not keep.
+        _ = COpenSSL_SSL_CTX_set_read_ahead(pointer, 1)
         _ = COpenSSL_SSL_CTX_set_mode(pointer, Int(SSL_MODE_RELEASE_BUFFERS))
     }
 

@@ -20,6 +20,10 @@ public struct TLSError: Error, Sendable, Equatable, CustomStringConvertible {
     /// What exactly: which file, which certificate, which reason.
     public let detail: String
 
+    /// What a handshake ends with at its deadline.
+    public static let handshakeTimedOut = TLSError(
+        .timedOut, "the peer did not complete the handshake in time")
+
     init(_ kind: Kind, _ detail: String) {
         self.kind = kind
         self.detail = detail

@@ -7,47 +7,82 @@ public import Reactor
 /// TLS may have to send in order to read. Every call first sends what waits, so a task that is
 /// woken and repeats its call makes progress whichever it is.
 public final class TLSStream {
-    // One record: more would only collect in memory.
-    private static let writeBytes = 1 << 14
+    private static let recordBytes = 1 << 14
+    /// What one write may collect in the scratch buffer before it is sent.
+    private static let turnBytes = 4 * recordBytes
+
+    /// The connection below. Read and write through the stream only.
+    public let socket: Socket
+    /// Why the connection is of no use any more; nil as long as it is.
+    public private(set) var failure: TLSError?
+    /// OpenSSL has bytes that `read` would bring without the socket: no event will tell.
+    public private(set) var hasBuffered = false
 
     private let stream: OpaquePointer
-    private let context: TLSContext
+    /// What must live as long as the stream: the context, or the server that its callbacks find.
+    private let owner: AnyObject
     private let transport: SocketTransport
-    private let verification: PeerVerification
-    private var failure: TLSError?
+    private let verification: PeerVerification?
 
     /// A connection that we opened. Nothing is sent before `handshake`.
     ///
     /// - Parameter host: Name, or IPv4 or IPv6 literal, that the peer's certificate has to be for.
-    public convenience init(client context: TLSContext, socket: Socket, host: String)
-        throws(TLSError)
-    {
-        try self.init(context: context, socket: socket)
+    /// - Parameter scratch: See the server's.
+    public convenience init(
+        client context: TLSContext, socket: Socket, host: String,
+        scratch: ByteBuffer = ByteBuffer(capacity: 1024)
+    ) throws(TLSError) {
+        try self.init(
+            context, owner: context, socket: socket, scratch: scratch,
+            verification: PeerVerification(trustOrigin: context.trustOrigin))
         try expect(host)
         SSL_set_connect_state(stream)
     }
 
     /// A connection that we accepted.
     public convenience init(server context: TLSContext, socket: Socket) throws(TLSError) {
-        try self.init(context: context, socket: socket)
+        try self.init(
+            context, owner: context, socket: socket, scratch: ByteBuffer(capacity: 1024),
+            verification: nil)
         SSL_set_accept_state(stream)
     }
 
-    private init(context: TLSContext, socket: Socket) throws(TLSError) {
+    /// A connection that we accepted, with the certificate that its client will ask for.
+    ///
+    /// - Parameter scratch: An empty buffer in which calls collect what they send. It is empty
+    ///   again when they return, so all streams of a loop may share one.
+    public convenience init(server: TLSServer, socket: Socket, scratch: ByteBuffer)
+        throws(TLSError)
+    {
+        guard let context = server.initial else {
+            throw TLSError(.configuration, "the server has no certificate")
+        }
+        let clientCA = server.settings.clientCA
+        try self.init(
+            context, owner: server, socket: socket, scratch: scratch,
+            verification: clientCA.map { PeerVerification(trustOrigin: $0) })
+        SSL_set_accept_state(stream)
+    }
+
+    private init(
+        _ context: TLSContext, owner: AnyObject, socket: Socket, scratch: ByteBuffer,
+        verification: PeerVerification?
+    ) throws(TLSError) {
         ErrorQueue.clear()
         guard let stream = SSL_new(context.pointer) else {
             throw TLSError(.configuration, "OpenSSL gave no stream: \(ErrorQueue.drain())")
         }
         self.stream = stream
-        self.context = context
-        transport = SocketTransport(socket)
-        verification = PeerVerification(trustOrigin: context.trustOrigin)
+        self.owner = owner
+        self.socket = socket
+        self.verification = verification
+        transport = SocketTransport(socket, scratch: scratch)
         guard let bio = transport.makeBIO() else {
             throw TLSError(.configuration, "OpenSSL gave no BIO: \(ErrorQueue.drain())")
         }
         // The stream owns both halves, which are one.
         SSL_set_bio(stream, bio, bio)
-        verification.observe(stream)
+        verification?.observe(stream)
     }
 
     deinit {
@@ -57,6 +92,9 @@ public final class TLSStream {
 
     /// The negotiated version, such as "TLSv1.3".
     public var version: String { String(cString: SSL_get_version(stream)) }
+
+    /// What the handshake found out.
+    public var session: TLSSession { TLSSession(stream) }
 
     /// Does what can be done of the handshake without waiting.
     ///
@@ -69,7 +107,10 @@ public final class TLSStream {
         ErrorQueue.clear()
         let result = SSL_do_handshake(stream)
         transport.flush()
-        if result == 1 { return true }
+        if result == 1 {
+            hasBuffered = SSL_has_pending(stream) == 1
+            return true
+        }
         if SSL_get_error(stream, result) == SSL_ERROR_WANT_READ && transport.failure == nil {
             return false
         }
@@ -81,12 +122,10 @@ public final class TLSStream {
     /// - Throws: `timedOut` at `deadline`, and what `handshake()` throws.
     public func handshake(until deadline: MonotonicInstant) async throws(TLSError) {
         while try !handshake() {
-            guard let waiter = transport.socket.waiter else {
+            guard let waiter = socket.waiter else {
                 preconditionFailure("a handshake needs a waiter")
             }
-            if await waiter.wait(until: deadline) == .timedOut {
-                throw TLSError(.timedOut, "the peer did not complete the handshake in time")
-            }
+            if await waiter.wait(until: deadline) == .timedOut { throw .handshakeTimedOut }
         }
     }
 
@@ -99,13 +138,24 @@ public final class TLSStream {
         ErrorQueue.clear()
         var result: Int32 = 0
         let count = buffer.appendUnsafe { free in
-            var count = 0
-            result = SSL_read_ex(stream, free.baseAddress, free.count, &count)
-            return result == 1 ? count : 0
+            var total = 0
+            // A record a call; the others that came with it need no system call.
+            repeat {
+                var count = 0
+                result = SSL_read_ex(
+                    stream, free.baseAddress.map { $0 + total }, free.count - total, &count)
+                if result == 1 { total += count }
+            } while result == 1 && total < free.count && SSL_has_pending(stream) == 1
+            return total
         }
         // Reading may have made an answer: a new key, an alert.
         defer { transport.flush() }
-        if result == 1 { return .bytes(count) }
+        if count > 0 {
+            // What ended the loop is found again by the next call.
+            hasBuffered = result != 1 || SSL_has_pending(stream) == 1
+            return .bytes(count)
+        }
+        hasBuffered = false
         switch SSL_get_error(stream, result) {
         case SSL_ERROR_WANT_READ where transport.failure == nil: return .wouldBlock
         case SSL_ERROR_ZERO_RETURN: return .endOfStream
@@ -113,23 +163,45 @@ public final class TLSStream {
         }
     }
 
-    /// Takes up to one record of `bytes`. They are encrypted at once; what the socket does not
-    /// take is sent by the next calls, and until then nothing more is taken.
+    /// Takes some of `bytes`. They are encrypted at once; what the socket does not take is sent by
+    /// the next calls, and until then nothing more is taken.
     public func write(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> TransferResult {
+        try write(bytes, UnsafeRawBufferPointer(start: nil, count: 0))
+    }
+
+    /// Takes some of `first` and, behind it, `second`, as `write(_:)` does.
+    public func write(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer)
+        throws(TLSError) -> TransferResult
+    {
         if try !flush() { return .wouldBlock }
-        if bytes.isEmpty { return .bytes(0) }
-        ErrorQueue.clear()
-        var count = 0
-        let result = SSL_write_ex(
-            stream, bytes.baseAddress, min(bytes.count, Self.writeBytes), &count)
-        if result == 1 {
+        if first.isEmpty && second.isEmpty { return .bytes(0) }
+        var total = 0
+        let isGood = encrypt(first, &total) && encrypt(second, &total)
+        if total > 0 {
+            // A failure is found again by the next call.
             transport.flush()
-            return .bytes(count)
+            return .bytes(total)
         }
-        if SSL_get_error(stream, result) == SSL_ERROR_WANT_READ && transport.failure == nil {
-            return .wouldBlock
-        }
+        if isGood { return .wouldBlock }
         throw fail(during: "the transfer")
+    }
+
+    /// - Returns: false when OpenSSL failed.
+    private func encrypt(_ bytes: UnsafeRawBufferPointer, _ total: inout Int) -> Bool {
+        var done = 0
+        while done < bytes.count && total < Self.turnBytes {
+            ErrorQueue.clear()
+            var count = 0
+            let wanted = min(bytes.count - done, Self.recordBytes, Self.turnBytes - total)
+            let result = SSL_write_ex(stream, bytes.baseAddress.map { $0 + done }, wanted, &count)
+            if result != 1 {
+                return SSL_get_error(stream, result) == SSL_ERROR_WANT_READ
+                    && transport.failure == nil
+            }
+            done += count
+            total += count
+        }
+        return true
     }
 
     /// Sends what waits to be sent.
@@ -140,6 +212,19 @@ public final class TLSStream {
         transport.flush()
         if transport.failure != nil { throw fail(during: "the transfer") }
         return !transport.hasOutgoing
+    }
+
+    /// Whether an idle connection still stands: no end, no error, and no byte that nobody asked
+    /// for. What is TLS's own business (tickets, new keys) is dealt with.
+    public func isQuiet() -> Bool {
+        if failure != nil || hasBuffered { return false }
+        ErrorQueue.clear()
+        var byte: UInt8 = 0
+        var count = 0
+        let result = SSL_peek_ex(stream, &byte, 1, &count)
+        defer { transport.flush() }
+        return result != 1 && transport.failure == nil
+            && SSL_get_error(stream, result) == SSL_ERROR_WANT_READ
     }
 
     /// Says close_notify: the peer knows that nothing is missing. The socket stays open.
@@ -171,10 +256,12 @@ public final class TLSStream {
 
     /// Classifies what ended the connection; nothing but `deinit` touches OpenSSL afterwards.
     private func fail(during activity: String) -> TLSError {
-        let isNotTLS = ErrorQueue.latestReason == SSL_R_WRONG_VERSION_NUMBER
+        let isNotTLS =
+            ErrorQueue.latestReason == SSL_R_WRONG_VERSION_NUMBER
+            || ErrorQueue.latestReason == SSL_R_HTTP_REQUEST
         let reason = ErrorQueue.drain()
         let error: TLSError
-        if let refusal = verification.failure {
+        if let refusal = verification?.failure {
             error = TLSError(.certificate, refusal)
         } else if let broken = transport.failure {
             error = TLSError(.transport, "the connection broke during \(activity): \(broken)")
@@ -187,6 +274,7 @@ public final class TLSStream {
             error = TLSError(.negotiation, reason)
         }
         failure = error
+        hasBuffered = false
         return error
     }
 }

@@ -2,7 +2,10 @@ internal import COpenSSL
 internal import Glibc
 
 /// Owns one reference to an X.509 certificate.
-final class Certificate {
+///
+/// Safe to be Sendable: never changed after `init` (what OpenSSL remembers about its extensions is
+/// behind OpenSSL's own lock), and references are counted atomically.
+final class Certificate: @unchecked Sendable {
     /// Owned; freed in `deinit`.
     let pointer: OpaquePointer
 
@@ -27,16 +30,11 @@ final class Certificate {
             throw TLSError(.configuration, "cannot read \(path): \(reason.trimmingSpaces)")
         }
         defer { BIO_free(file) }
-        var certificates: [Certificate] = []
-        while let pointer = PEM_read_bio_X509_AUX(file, nil, nil, nil) {
-            certificates.append(Certificate(owning: pointer))
-        }
-        let isAtEnd = ErrorQueue.latestReason == PEM_R_NO_START_LINE
-        let reason = ErrorQueue.drain()
-        if !isAtEnd {
+        let (certificates, damage) = read(file)
+        if let damage {
             throw TLSError(
                 .configuration,
-                "certificate \(certificates.count + 1) in \(path) is damaged: \(reason)")
+                "certificate \(certificates.count + 1) in \(path) is damaged: \(damage)")
         }
         if certificates.isEmpty {
             throw TLSError(.configuration, "there is no certificate in PEM format in \(path)")
@@ -44,10 +42,23 @@ final class Certificate {
         return certificates
     }
 
+    /// Reads every certificate in PEM format, up to one that is damaged.
+    static func read(_ bio: OpaquePointer) -> (certificates: [Certificate], damage: String?) {
+        ErrorQueue.clear()
+        var certificates: [Certificate] = []
+        while let pointer = PEM_read_bio_X509_AUX(bio, nil, nil, nil) {
+            certificates.append(Certificate(owning: pointer))
+        }
+        let isAtEnd = ErrorQueue.latestReason == PEM_R_NO_START_LINE
+        let reason = ErrorQueue.drain()
+        return (certificates, isAtEnd ? nil : reason)
+    }
+
     /// The host names and addresses that a certificate is for, made safe for a log line.
     ///
     /// - Parameter pointer: A certificate that the caller keeps alive.
-    static func names(of pointer: OpaquePointer) -> [String] {
+    /// - Parameter limit: More are left out.
+    static func names(of pointer: OpaquePointer, limit: Int32 = 8) -> [String] {
         guard let list = X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil) else {
             return []
         }
@@ -55,7 +66,7 @@ final class Certificate {
         let names = OpaquePointer(list)
         defer { GENERAL_NAMES_free(names) }
         var texts: [String] = []
-        for index in 0..<min(OPENSSL_sk_num(names), 8) {
+        for index in 0..<max(0, min(OPENSSL_sk_num(names), limit)) {
             guard let element = OPENSSL_sk_value(names, index) else { continue }
             let name = element.assumingMemoryBound(to: GENERAL_NAME.self).pointee
             switch name.type {
@@ -69,10 +80,19 @@ final class Certificate {
 
     /// The distinguished name of whoever signed a certificate, such as "/O=Example/CN=Root".
     static func issuer(of pointer: OpaquePointer) -> String {
+        text(of: X509_get_issuer_name(pointer))
+    }
+
+    /// The distinguished name of whom a certificate is about.
+    static func subject(of pointer: OpaquePointer) -> String {
+        text(of: X509_get_subject_name(pointer))
+    }
+
+    private static func text(of name: OpaquePointer?) -> String {
         var text = [CChar](repeating: 0, count: 200)
-        guard let name = X509_get_issuer_name(pointer),
-            X509_NAME_oneline(name, &text, Int32(text.count)) != nil
-        else { return "?" }
+        guard let name, X509_NAME_oneline(name, &text, Int32(text.count)) != nil else {
+            return "?"
+        }
         return printable(text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) })
     }
 
@@ -81,7 +101,20 @@ final class Certificate {
         (day(X509_get0_notBefore(pointer)), day(X509_get0_notAfter(pointer)))
     }
 
-    private static func day(_ time: UnsafePointer<ASN1_TIME>?) -> String {
+    /// The first and the last second of a certificate's life, since 1970.
+    static func validitySeconds(of pointer: OpaquePointer) -> (from: Int64, to: Int64) {
+        (seconds(X509_get0_notBefore(pointer)), seconds(X509_get0_notAfter(pointer)))
+    }
+
+    /// Seconds since 1970; 0 for what is no time.
+    static func seconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64 {
+        var parts = tm()
+        guard let time, ASN1_TIME_to_tm(time, &parts) == 1 else { return 0 }
+        return Int64(timegm(&parts))
+    }
+
+    /// A time as a day, such as "2026-11-30".
+    static func day(_ time: UnsafePointer<ASN1_TIME>?) -> String {
         var parts = tm()
         guard let time, ASN1_TIME_to_tm(time, &parts) == 1 else { return "?" }
         let pad = { (number: Int32) in number < 10 ? "0\(number)" : "\(number)" }

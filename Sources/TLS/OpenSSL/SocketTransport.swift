@@ -1,46 +1,73 @@
 internal import COpenSSL
 internal import Reactor
 
-/// The bytes below TLS: what OpenSSL reads comes from a socket, what it writes is collected and
-/// sent in one call.
+/// The bytes below TLS: OpenSSL reads straight from a socket; what it writes is collected and sent
+/// in one call.
 ///
 /// Its own BIO rather than OpenSSL's socket BIO: the socket keeps its edge-triggered bookkeeping,
 /// the records of one turn leave in one system call, and a write never has to be repeated with
-/// the same pointer.
+/// the same pointer. An idle connection holds no buffer.
 final class SocketTransport {
-    // One record at most: 2^14 bytes of content, with header, tag and padding (RFC 8446, section
-    // 5.2).
-    private static let recordBytes = (1 << 14) + 256 + 5
-
     /// The transport below TLS.
     let socket: Socket
-    private let incoming = ByteBuffer(capacity: recordBytes)
-    private let outgoing = ByteBuffer(capacity: 1024)
+    /// Where the records of one call are collected; lent by whoever made the stream, and empty
+    /// between calls.
+    private let scratch: ByteBuffer
+    /// What the socket did not take.
+    private var waiting: ByteBuffer?
     /// What the kernel said when the connection broke.
     private(set) var failure: Errno?
     /// The peer sends nothing more.
     private(set) var isAtEnd = false
 
-    init(_ socket: Socket) {
+    init(_ socket: Socket, scratch: ByteBuffer) {
         self.socket = socket
+        self.scratch = scratch
     }
 
     /// Whether bytes wait to be sent.
-    var hasOutgoing: Bool { !outgoing.isEmpty }
+    var hasOutgoing: Bool { waiting != nil }
 
-    /// Sends what was collected, as far as the kernel takes it. A failure is kept in `failure`.
+    /// Sends what was collected, as far as the kernel takes it; the rest is kept. A failure is
+    /// kept in `failure`. Every call that may make OpenSSL write ends with it.
+    @inline(__always)
     func flush() {
-        while !outgoing.isEmpty && failure == nil {
+        if waiting != nil || !scratch.isEmpty { flushAll() }
+    }
+
+    private func flushAll() {
+        if let waiting {
+            send(waiting)
+            if waiting.isEmpty { self.waiting = nil }
+        }
+        if self.waiting == nil { send(scratch) }
+        if !scratch.isEmpty { keep() }
+        if failure != nil { waiting = nil }
+    }
+
+    private func send(_ bytes: ByteBuffer) {
+        while !bytes.isEmpty && failure == nil {
             do throws(Errno) {
-                let result = try outgoing.withUnsafeBytes { bytes throws(Errno) in
+                let result = try bytes.withUnsafeBytes { bytes throws(Errno) in
                     try socket.write(bytes)
                 }
                 guard case .bytes(let count) = result else { return }
-                outgoing.consume(count)
+                bytes.consume(count)
             } catch {
                 failure = error
             }
         }
+    }
+
+    /// The scratch buffer is for the next stream.
+    private func keep() {
+        if failure == nil {
+            let buffer = waiting ?? ByteBuffer(capacity: scratch.count)
+            let scratch = self.scratch
+            buffer.append(scratch.bytes)
+            waiting = buffer
+        }
+        scratch.removeAll()
     }
 
     /// Makes the BIO that stands for this transport. Whoever owns it must keep the transport
@@ -52,31 +79,27 @@ final class SocketTransport {
         return bio
     }
 
-    /// - Returns: bytes copied; 0 at the end; nil when there are none yet, or the connection broke.
+    /// - Returns: bytes read; 0 at the end; nil when there are none yet, or the connection broke.
     private func receive(into target: UnsafeMutableRawBufferPointer) -> Int? {
-        if incoming.isEmpty && !isAtEnd && failure == nil {
-            do throws(Errno) {
-                switch try socket.read(into: incoming) {
-                case .wouldBlock: return nil
-                case .endOfStream: isAtEnd = true
-                case .bytes: break
-                }
-            } catch {
-                failure = error
-            }
-        }
         if failure != nil { return nil }
-        let count = min(target.count, incoming.count)
-        incoming.withUnsafeBytes { source in
-            target.copyMemory(from: UnsafeRawBufferPointer(rebasing: source.prefix(count)))
+        if isAtEnd { return 0 }
+        do throws(Errno) {
+            switch try socket.read(into: target) {
+            case .wouldBlock: return nil
+            case .bytes(let count): return count
+            case .endOfStream:
+                isAtEnd = true
+                return 0
+            }
+        } catch {
+            failure = error
+            return nil
         }
-        incoming.consume(count)
-        return count
     }
 
     private func collect(_ bytes: UnsafeRawBufferPointer) {
-        outgoing.reserve(bytes.count)
-        _ = outgoing.appendUnsafe { free in
+        scratch.reserve(bytes.count)
+        _ = scratch.appendUnsafe { free in
             free.copyMemory(from: bytes)
             return bytes.count
         }
@@ -98,8 +121,8 @@ final class SocketTransport {
             }
             BIO_clear_flags(bio, retryFlags)
             let target = UnsafeMutableRawBufferPointer(start: bytes, count: Int(count))
-            if let copied = transport.receive(into: target) {
-                return Int32(truncatingIfNeeded: copied)
+            if let read = transport.receive(into: target) {
+                return Int32(truncatingIfNeeded: read)
             }
             if transport.failure == nil {
                 BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)
@@ -119,7 +142,7 @@ final class SocketTransport {
             case BIO_CTRL_FLUSH: return 1
             case BIO_CTRL_EOF:
                 guard let bio, let transport = SocketTransport.of(bio) else { return 1 }
-                return transport.isAtEnd && transport.incoming.isEmpty ? 1 : 0
+                return transport.isAtEnd ? 1 : 0
             default: return 0
             }
         }
