@@ -16,10 +16,16 @@ public final class TLSContext: @unchecked Sendable {
     /// A context for connections that we open: the peer's certificate has to be for its host and
     /// signed by somebody in `trust`.
     ///
+    /// - Parameter identity: The certificate that we show to a peer who asks for one.
+    /// - Parameter protocols: ALPN names that are offered; none sends no ALPN.
     /// - Throws: `configuration`, naming the file that is missing or damaged. Reads files: make
     ///   it off the request path.
-    public static func client(trust: TLSTrust) throws(TLSError) -> TLSContext {
+    public static func client(
+        trust: TLSTrust, identity: CertificateFiles? = nil, protocols: [String] = []
+    ) throws(TLSError) -> TLSContext {
         let context = try TLSContext(method: TLS_client_method(), trustOrigin: trust.origin)
+        if let identity { try context.show(identity) }
+        try context.offer(protocols)
         SSL_CTX_set_verify(context.pointer, SSL_VERIFY_PEER, PeerVerification.callback)
         switch trust {
         case .certificates(let path):
@@ -87,6 +93,41 @@ public final class TLSContext: @unchecked Sendable {
                 throw TLSError(
                     .configuration, "cannot use a certificate in \(path): \(ErrorQueue.drain())")
             }
+        }
+    }
+
+    private func show(_ identity: CertificateFiles) throws(TLSError) {
+        do throws(CertificateError) {
+            let chain = try CertificateChain(try IdentityFile(identity.certificate))
+            let key = try PrivateKey.read(try IdentityFile(identity.key))
+            try chain.check(key, in: identity.key)
+            try chain.checkOrder()
+            try chain.checkValidity(at: wallSeconds())
+            try use(chain, key)
+        } catch {
+            throw TLSError(.configuration, error.description)
+        }
+    }
+
+    /// Shows a certificate to peers. OpenSSL takes references of its own.
+    func use(_ chain: CertificateChain, _ key: PrivateKey) throws(CertificateError) {
+        ErrorQueue.clear()
+        let issuers = OPENSSL_sk_new_null()
+        defer { OPENSSL_sk_free(issuers) }
+        for issuer in chain.issuers { OPENSSL_sk_push(issuers, UnsafeRawPointer(issuer.pointer)) }
+        if SSL_CTX_use_cert_and_key(pointer, chain.leaf.pointer, key.pointer, issuers, 1) != 1 {
+            throw CertificateError(
+                .weak, chain.path, "OpenSSL does not accept it: \(ErrorQueue.drain())",
+                remedy: "have it issued again, with RSA of 2048 bits or more or with P-256")
+        }
+    }
+
+    private func offer(_ protocols: [String]) throws(TLSError) {
+        if protocols.isEmpty { return }
+        let wire = protocols.flatMap { [UInt8(clamping: $0.utf8.count)] + Array($0.utf8) }
+        // Unlike its siblings, this call returns 0 when all is well.
+        if SSL_CTX_set_alpn_protos(pointer, wire, UInt32(clamping: wire.count)) != 0 {
+            throw Self.outOfMemory()
         }
     }
 

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import Glibc
 
 /// What went wrong in a mint; a test can only fail on it.
 public struct MintError: Error {
@@ -13,6 +14,12 @@ public final class CertificateMint {
         public let key: String
     }
 
+    /// The kind of an issued key.
+    public enum KeyKind: Sendable {
+        case p256
+        case rsa(bits: UInt32)
+    }
+
     private static let day = 86_400
 
     /// The PEM file that a client has to trust.
@@ -22,16 +29,23 @@ public final class CertificateMint {
     // Safe: owned by this object alone, freed in `deinit`.
     private let key: OpaquePointer
     private let certificate: OpaquePointer
+    /// Who signed this authority's certificate; nil for a root.
+    private let parent: CertificateMint?
     private var count = 0
 
     /// - Parameter name: Common name of the authority.
-    public init(name: String = "Test CA", in folder: TemporaryFolder) throws(MintError) {
+    /// - Parameter parent: Signs it, which makes it an intermediate one.
+    public init(
+        name: String = "Test CA", signedBy parent: CertificateMint? = nil,
+        in folder: TemporaryFolder
+    ) throws(MintError) {
         self.name = name
         self.folder = folder
-        key = try Self.makeKey()
+        self.parent = parent
+        key = try Self.makeKey(.p256)
         certificate = try Self.make(
-            subject: name, issuer: name, key: key, signer: key, days: -1...10,
-            extensions: [(NID_basic_constraints, "critical,CA:TRUE")])
+            subject: name, issuer: parent?.name ?? name, key: key, signer: parent?.key ?? key,
+            days: -1...10, extensions: [(NID_basic_constraints, "critical,CA:TRUE")])
         file = folder.path(of: "\(name).pem")
         try Self.write(file) { PEM_write_bio_X509($0, certificate) }
     }
@@ -45,29 +59,49 @@ public final class CertificateMint {
     ///
     /// - Parameter names: As OpenSSL writes alternative names: "DNS:localhost", "IP:127.0.0.1".
     /// - Parameter days: When the certificate is valid, in days from now.
+    /// - Parameter password: Encrypts the key file.
+    /// - Parameter usage: extendedKeyUsage, such as "clientAuth".
     public func issue(
-        _ names: [String], days: ClosedRange<Int> = -1...5
+        _ names: [String], days: ClosedRange<Int> = -1...5, key kind: KeyKind = .p256,
+        password: String? = nil, usage: String? = nil
     ) throws(MintError) -> Identity {
         count += 1
         let identity = Identity(
             certificate: folder.path(of: "\(name)-\(count).pem"),
             key: folder.path(of: "\(name)-\(count).key"))
-        let leafKey = try Self.makeKey()
+        let leafKey = try Self.makeKey(kind)
         defer { EVP_PKEY_free(leafKey) }
-        let extensions =
+        var extensions =
             names.isEmpty ? [] : [(NID_subject_alt_name, names.joined(separator: ","))]
+        if let usage { extensions.append((NID_ext_key_usage, usage)) }
         let leaf = try Self.make(
             subject: "server \(count)", issuer: name, key: leafKey, signer: key, days: days,
             extensions: extensions)
         defer { X509_free(leaf) }
-        try Self.write(identity.certificate) { PEM_write_bio_X509($0, leaf) }
-        try Self.write(identity.key) {
-            PEM_write_bio_PrivateKey($0, leafKey, nil, nil, 0, nil, nil)
+        let intermediates = self.intermediates
+        try Self.write(identity.certificate) { file in
+            ([leaf] + intermediates).allSatisfy { PEM_write_bio_X509(file, $0) == 1 } ? 1 : 0
         }
+        try Self.write(identity.key) {
+            PEM_write_bio_PrivateKey(
+                $0, leafKey, password == nil ? nil : EVP_aes_256_cbc(), nil, 0, nil,
+                password.map { strdup($0) })
+        }
+        chmod(identity.key, 0o600)
         return identity
     }
 
-    private static func makeKey() throws(MintError) -> OpaquePointer {
+    /// This authority's certificate and those that lead to the root, without the root.
+    private var intermediates: [OpaquePointer] {
+        guard let parent else { return [] }
+        return [certificate] + parent.intermediates
+    }
+
+    private static func makeKey(_ kind: KeyKind) throws(MintError) -> OpaquePointer {
+        if case .rsa(let bits) = kind {
+            guard let key = COpenSSL_EVP_RSA_gen(bits) else { throw MintError(step: "key") }
+            return key
+        }
         let context = EVP_PKEY_CTX_new_id(EVP_PKEY_EC, nil)
         defer { EVP_PKEY_CTX_free(context) }
         var key: OpaquePointer?

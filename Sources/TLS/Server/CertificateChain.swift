@@ -6,7 +6,8 @@ struct CertificateChain {
     let leaf: Certificate
     /// Those that lead to the root, in order.
     let issuers: [Certificate]
-    private let path: String
+    /// The file.
+    let path: String
 
     private var all: [Certificate] { [leaf] + issuers }
 
@@ -17,7 +18,8 @@ struct CertificateChain {
             withBIO(of: file.bytes) { Certificate.read($0) } ?? ([], "no memory")
         if let damage {
             throw CertificateError(
-                .format, file.path, "certificate \(certificates.count + 1) in it is damaged: \(damage)",
+                .format, file.path,
+                "certificate \(certificates.count + 1) in it is damaged: \(damage)",
                 remedy: "restore the file")
         }
         guard let leaf = certificates.first else { throw Self.noCertificate(file) }
@@ -47,7 +49,8 @@ struct CertificateChain {
             throw CertificateError(
                 .chain, path,
                 "the server's certificate is number \(owner + 1) in it, not the first",
-                remedy: "put the certificate to which \(keyPath) belongs first, and behind it those "
+                remedy:
+                    "put the certificate to which \(keyPath) belongs first, and behind it those "
                     + "that lead to the root, in order")
         }
         throw CertificateError(
@@ -77,8 +80,8 @@ struct CertificateChain {
             throw CertificateError(
                 .chain, path,
                 "its chain is broken: number \(index + 1) was signed by "
-                    + "\(Certificate.issuer(of: all[index].pointer)), which is not in the file; behind "
-                    + "it stands \(Certificate.subject(of: all[index + 1].pointer))",
+                    + "\(Certificate.issuer(of: all[index].pointer)), which is not in the file; "
+                    + "behind it stands \(Certificate.subject(of: all[index + 1].pointer))",
                 remedy: "put the intermediate certificates of the issuer there, in order")
         }
     }
@@ -99,7 +102,8 @@ struct CertificateChain {
             let days = Certificate.validity(of: certificate.pointer)
             if now > to {
                 throw CertificateError(
-                    .expired, path, "expired on \(days.to)\(which)", remedy: "renew the certificate")
+                    .expired, path, "expired on \(days.to)\(which)", remedy: "renew the certificate"
+                )
             }
             if now < from {
                 throw CertificateError(
@@ -124,7 +128,9 @@ struct CertificateChain {
             if isIssuer(certificate, of: certificate) { continue }
             var digest: Int32 = 0
             var bits: Int32 = 0
-            if X509_get_signature_info(certificate.pointer, &digest, nil, &bits, nil) == 1, bits < 100 {
+            if X509_get_signature_info(certificate.pointer, &digest, nil, &bits, nil) == 1,
+                bits < 100
+            {
                 let name = OBJ_nid2sn(digest).map { String(cString: $0) } ?? "a weak digest"
                 throw CertificateError(
                     .weak, path, "\(which) is signed with \(name)", remedy: "have it issued again")

@@ -25,7 +25,9 @@ struct OCSPStaple: Sendable {
         guard let response = parsed else {
             throw CertificateError(
                 .ocsp, file.path, "there is no OCSP response in DER format in it",
-                remedy: "fetch it: openssl ocsp -issuer ISSUER -cert CERTIFICATE -url URL -respout FILE")
+                remedy:
+                    "fetch it: openssl ocsp -issuer ISSUER -cert CERTIFICATE -url URL -respout FILE"
+            )
         }
         defer { OCSP_RESPONSE_free(response) }
         guard OCSP_response_status(response) == OCSP_RESPONSE_STATUS_SUCCESSFUL,

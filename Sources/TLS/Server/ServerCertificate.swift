@@ -76,7 +76,10 @@ public final class ServerCertificate: Sendable {
 
     private static func loneLeaf(_ path: String) -> CertificateError {
         CertificateError(
-            .chain, path, "its chain is probably incomplete: it holds only the server's certificate",
-            remedy: "append the intermediate certificates of the issuer, or some clients will refuse it")
+            .chain, path,
+            "its chain is probably incomplete: it holds only the server's certificate",
+            remedy:
+                "append the intermediate certificates of the issuer, or some clients will refuse it"
+        )
     }
 }

@@ -18,22 +18,37 @@ final class ServerContext: @unchecked Sendable {
     private unowned let server: TLSServer
 
     init(
-        _ certificate: ServerCertificate, _ settings: TLSServerSettings, _ authorities: Authorities?,
+        _ certificate: ServerCertificate, _ settings: TLSServerSettings,
+        _ authorities: Authorities?,
         tickets: TicketKeys, server: TLSServer
-    ) throws(TLSError) {
+    ) throws(CertificateError) {
         self.certificate = certificate
         self.tickets = tickets
         self.server = server
-        context = try TLSContext.server(trustOrigin: settings.clientCA ?? "")
+        do throws(TLSError) {
+            context = try TLSContext.server(trustOrigin: settings.clientCA ?? "")
+        } catch {
+            throw Self.failure(certificate, error.detail)
+        }
         let wire = settings.protocols.flatMap { [UInt8(clamping: $0.utf8.count)] + Array($0.utf8) }
         protocols = .allocate(capacity: wire.count)
         _ = protocols.initialize(from: wire)
         SSL_CTX_set_ex_data(context.pointer, 0, Unmanaged.passUnretained(self).toOpaque())
-        try use(certificate)
-        try restrict(settings)
+        try context.use(certificate.chain, certificate.key)
+        if !restrict(settings) || !bindSessions(authorities) {
+            throw Self.failure(certificate, ErrorQueue.drain())
+        }
         installCallbacks()
-        if let authorities { authorities.install(in: context) }
-        try bindSessions(settings, authorities)
+        authorities?.install(in: context)
+    }
+
+    /// What only a broken OpenSSL could make happen.
+    private static func failure(
+        _ certificate: ServerCertificate, _ reason: String
+    ) -> CertificateError {
+        CertificateError(
+            .format, certificate.files.certificate, "OpenSSL gives no context for it: \(reason)",
+            remedy: "check the installation of OpenSSL and its configuration file")
     }
 
     deinit {
@@ -48,26 +63,9 @@ final class ServerContext: @unchecked Sendable {
         return Unmanaged<ServerContext>.fromOpaque(data).takeUnretainedValue()
     }
 
-    private func use(_ certificate: ServerCertificate) throws(TLSError) {
-        ErrorQueue.clear()
-        let chain = OPENSSL_sk_new_null()
-        defer { OPENSSL_sk_free(chain) }
-        for issuer in certificate.chain.issuers {
-            OPENSSL_sk_push(chain, UnsafeRawPointer(issuer.pointer))
-        }
-        // Takes references of its own, to the certificates of the chain too.
-        if SSL_CTX_use_cert_and_key(
-            context.pointer, certificate.chain.leaf.pointer, certificate.key.pointer, chain, 1) != 1
-        {
-            throw TLSError(
-                .configuration,
-                "cannot use certificate \(certificate.files.certificate): \(ErrorQueue.drain())")
-        }
-    }
-
     /// Versions, ciphers and groups: what Mozilla calls "intermediate" (guideline 5.7) without its
     /// finite-field and CBC suites, and the hybrid post-quantum group where OpenSSL has it.
-    private func restrict(_ settings: TLSServerSettings) throws(TLSError) {
+    private func restrict(_ settings: TLSServerSettings) -> Bool {
         let pointer = context.pointer
         if settings.minimumVersion == .tls13 {
             _ = COpenSSL_SSL_CTX_set_min_proto_version(pointer, TLS1_3_VERSION)
@@ -77,12 +75,10 @@ final class ServerContext: @unchecked Sendable {
             COpenSSL_SSL_OP_NO_COMPRESSION | COpenSSL_SSL_OP_CIPHER_SERVER_PREFERENCE
                 | COpenSSL_SSL_OP_PRIORITIZE_CHACHA)
         let groups = "X25519:P-256:P-384"
-        let isSet =
+        return
             SSL_CTX_set_cipher_list(pointer, "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL") == 1
             && (COpenSSL_SSL_CTX_set1_groups_list(pointer, "X25519MLKEM768:" + groups) == 1
                 || COpenSSL_SSL_CTX_set1_groups_list(pointer, groups) == 1)
-        ErrorQueue.clear()
-        if !isSet { throw TLSError(.configuration, "OpenSSL has none of the ciphers or groups") }
     }
 
     private func installCallbacks() {
@@ -130,21 +126,13 @@ final class ServerContext: @unchecked Sendable {
 
     /// Sessions live in tickets alone, so any loop can resume them. They hold what was verified of
     /// the client, so one that began under other authorities is of no use here.
-    private func bindSessions(
-        _ settings: TLSServerSettings, _ authorities: Authorities?
-    ) throws(TLSError) {
+    private func bindSessions(_ authorities: Authorities?) -> Bool {
         let pointer = context.pointer
         _ = COpenSSL_SSL_CTX_set_session_cache_mode(pointer, Int(SSL_SESS_CACHE_OFF))
         // A client certificate is looked at again within the hour.
         SSL_CTX_set_timeout(
-            pointer, authorities == nil ? TicketKeys.rotation.components.seconds.asInt : 3600)
+            pointer, authorities == nil ? Int(TicketKeys.rotation.components.seconds) : 3600)
         let identity = authorities?.digest ?? [0]
-        if SSL_CTX_set_session_id_context(pointer, identity, UInt32(identity.count)) != 1 {
-            throw TLSError(.configuration, "cannot bind sessions: \(ErrorQueue.drain())")
-        }
+        return SSL_CTX_set_session_id_context(pointer, identity, UInt32(identity.count)) == 1
     }
-}
-
-extension Int64 {
-    fileprivate var asInt: Int { Int(clamping: self) }
 }

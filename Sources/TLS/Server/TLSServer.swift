@@ -15,7 +15,8 @@ public struct TLSServerSettings: Sendable, Hashable {
     public var protocols: [String]
 
     public init(
-        certificates: [CertificateFiles], clientCA: String? = nil, protocols: [String] = ["http/1.1"]
+        certificates: [CertificateFiles], clientCA: String? = nil,
+        protocols: [String] = ["http/1.1"]
     ) {
         self.certificates = certificates
         self.clientCA = clientCA
@@ -70,18 +71,14 @@ public final class TLSServer: @unchecked Sendable {
         self.certificates = certificates
         names = ServerNames(certificates.map(\.names))
         if !errors.isEmpty { throw CertificateErrors(errors) }
-        do throws(TLSError) {
-            for certificate in certificates {
+        for certificate in certificates {
+            do throws(CertificateError) {
                 contexts.append(
                     try ServerContext(
                         certificate, settings, authorities, tickets: tickets, server: self))
+            } catch {
+                throw CertificateErrors([error])
             }
-        } catch {
-            throw CertificateErrors([
-                CertificateError(
-                    .format, settings.certificates.first?.certificate ?? "", error.detail,
-                    remedy: "check the files")
-            ])
         }
     }
 
