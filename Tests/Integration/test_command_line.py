@@ -78,6 +78,9 @@ MISTAKES = {
     "project": ('projects = ["production"]\napps', 'projects = ["produktion"]\napps', '"produktion"', "production"),
     "table": ("[upstream.api]", "[upstraem.api]", "upstraem", "upstream"),
     "type": ("workers = 2", 'workers = "two"', '"two"', ""),
+    "replay": ('app_check = "monitor"', 'app_check = "monitor"\nreplay = "moniter"', '"moniter"', "monitor"),
+    "stricter": ('app_check = "off"', 'app_check = "off"\nreplay = "monitor"  # here', '"monitor"  # here', ""),
+    "store": ("[log]", '[replay]\nstore = "reddis"\n[log]', '"reddis"', "redis"),
     "level": ('level = "debug"', 'level = "debgu"', '"debgu"', "debug"),
     "duration": ("[upstream.api]", '[upstream.api]\ntimeouts = { connect = "2 parsecs" }', '"2 parsecs"', ""),
 }
@@ -93,6 +96,26 @@ def test_O1_check_says_where_what_and_what_was_meant(config, old, new, quoted, s
     assert done.returncode == 1
     assert f"{path.name}:{position(text, quoted)}" in said, said
     assert quoted.strip('"') in said and suggestion in said
+
+
+def test_check_shows_replay_protection(config):
+    done = run("check", "-c", config(lambda text: text.replace(
+        'app_check = "enforce"', 'app_check = "enforce"\nreplay = "enforce"', 1)))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^ +STORE +WHERE", done.stdout, re.M) and re.search(r"^ +file .+/replay +29m +reject$", done.stdout, re.M)
+    assert re.search(r"^ .*\benforced\b.*\benforce +100% +enforce\b", done.stdout, re.M), done.stdout
+
+
+REDIS = ["redis://:hunter2@cache:70000", "redis://:hunter2", "redis://:hun#ter2@cache", "redis://:hunter2%@cache/0",
+         "http://:hunter2@cache", "redis+sentinel://:hunter2@s1,s2", "redis://:hunter2@/0"]
+
+
+@pytest.mark.parametrize("url", REDIS)
+def test_O5_a_mistake_in_the_redis_url_never_shows_its_password(config, url):
+    done = run("check", "-c", config(lambda text: text + f'\n[replay]\nstore = "redis"\nredis = "{url}"\n'))
+    said = done.stdout + done.stderr
+    assert done.returncode == 1 and '"redis" in [replay]' in said, said
+    assert "hunter2" not in said and "ter2" not in said, said
 
 
 def test_O1_check_lists_every_mistake_at_once(config):
@@ -117,10 +140,8 @@ def test_O1_broken_toml_is_said_with_its_place(config, change):
 LATER = {
     "tls": ('listen = "127.0.0.1:8080"', 'listen = "127.0.0.1:8080"\ntls.certificates = []'),
     "h2": ('listen = "127.0.0.1:8080"', 'listen = "127.0.0.1:8080"\nprotocols = ["h2"]'),
-    "replay": ('app_check = "enforce"', 'app_check = "enforce"\nreplay = "enforce"'),
     "health": ("[upstream.api]", '[upstream.api]\nhealth = { path = "/healthz" }'),
     "retries": ("[upstream.api]", "[upstream.api]\nretries = { attempts = 2 }"),
-    "store": ("[log]", '[replay]\nstore = "memory"\n[log]'),
 }
 
 

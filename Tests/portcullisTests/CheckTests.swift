@@ -36,6 +36,7 @@ struct CheckTests {
                 path = "/v1/*"
                 upstream = "api"
                 projects = ["production"]
+                replay = "monitor"
                 [[route]]
                 name = "transfers"
                 hosts = ["*.example.com", "api.example.com"]
@@ -45,6 +46,13 @@ struct CheckTests {
                 apps = ["ios"]
                 app_check = "enforce"
                 enforce_percent = 12.5
+                replay = "enforce"
+                when_unavailable = "reject"
+                [replay]
+                store = "redis"
+                redis = "rediss+sentinel://user:secret@s1,s2/mymaster/3"
+                limited_use_max_lifetime = "10m"
+                when_unavailable = "allow"
                 """
             ])
         #expect(run.exitCode == .done)
@@ -54,12 +62,16 @@ struct CheckTests {
                 proxy.conf: ok
 
                 Routes, the most specific first:
-                  HOST             PATH           METHODS  ROUTE      UPSTREAM  APP_CHECK  SHARE               APPS
-                  api.example.com  /v1/transfers  POST     transfers  api       enforce    12.5% by client_ip  ios
-                  *.example.com    /v1/transfers  POST     transfers  api       enforce    12.5% by client_ip  ios
-                  any              /healthz       any      health     api       off        -                   -
-                  any              /v1/*          any      v1         api       monitor    -                   any of production
-                  any              /*             any      rest       api       monitor    -                   any
+                  HOST             PATH           METHODS  ROUTE      UPSTREAM  APP_CHECK  SHARE               REPLAY            APPS
+                  api.example.com  /v1/transfers  POST     transfers  api       enforce    12.5% by client_ip  enforce (reject)  ios
+                  *.example.com    /v1/transfers  POST     transfers  api       enforce    12.5% by client_ip  enforce (reject)  ios
+                  any              /healthz       any      health     api       off        -                   off               -
+                  any              /v1/*          any      v1         api       monitor    -                   monitor           any of production
+                  any              /*             any      rest       api       monitor    -                   off               any
+
+                Replay protection:
+                  STORE  WHERE                                                      LIMITED-USE UP TO  WHEN UNAVAILABLE
+                  redis  mymaster of Sentinels s1:26379, s2:26379, database 3, TLS  10m                allow
 
                 Listeners:
                   LISTEN          SERVES            TRUSTS X-FORWARDED-* FROM
@@ -74,6 +86,55 @@ struct CheckTests {
                   UPSTREAM  BALANCE      SERVERS
                   api       round_robin  127.0.0.1:9000, unix:/run/api.sock
                 """)
+    }
+
+    @Test(
+        "says where claims are kept, and no password",
+        arguments: [
+            ("store = \"memory\"", "memory  this process"),
+            ("store = \"file\"", "file   state/replay"),
+            (
+                "store = \"redis\"\nredis = \"redis://:secret@cache\"",
+                "redis  cache:6379"
+            ),
+            (
+                "store = \"redis\"\nredis = \"redis+unix://:secret@/run/r.sock?db=1\"",
+                "redis  unix:/run/r.sock, database 1"
+            ),
+            (
+                "store = \"redis\"\nredis = \"rediss+cluster://:secret@a,[::1]:1\"",
+                "redis  Cluster of a:6379, [::1]:1, TLS"
+            ),
+            (
+                "store = \"google\"\ngoogle = { credentials = \"key.json\" }",
+                "google  https://firebaseappcheck.googleapis.com/v1beta"
+            ),
+        ])
+    func stores(settings: String, line: String) {
+        let run = Transcript(
+            ["check", "-c", "proxy.conf"],
+            files: [
+                "proxy.conf": """
+                [server]
+                state_directory = "state"
+                [[listener]]
+                listen = "127.0.0.1:8080"
+                [project.production]
+                number = "123"
+                [upstream.api]
+                servers = ["127.0.0.1:9000"]
+                [[route]]
+                name = "all"
+                path = "/*"
+                upstream = "api"
+                replay = "monitor"
+                [replay]
+                \(settings)
+                """, "key.json": "{}",
+            ])
+        #expect(run.exitCode == .done)
+        #expect(run.output.contains { $0.contains("\n  \(line)") }, "\(run.text)")
+        #expect(!run.text.contains("secret"))
     }
 
     @Test("O1: lists every mistake on the standard error, and exits with 1")

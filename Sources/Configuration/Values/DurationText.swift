@@ -25,6 +25,9 @@ enum DurationText {
     }
 }
 
+/// A duration as the configuration spells it, such as "29m".
+public func spelling(of duration: Duration) -> String { DurationText.format(duration) }
+
 /// Splits "64KiB" into 64 and "KiB". At most nine digits, so that no unit makes the number
 /// overflow.
 func numberAndUnit(_ text: String) -> (number: UInt32, unit: Substring)? {

@@ -18,6 +18,7 @@ struct CheckCommand {
         let names = RouteWording(configuration)
         console.print("\(file): ok")
         printRoutes(configuration, names)
+        printReplay(configuration)
         printListeners(configuration)
         printProjects(configuration)
         printUpstreams(configuration)
@@ -26,16 +27,32 @@ struct CheckCommand {
 
     private func printRoutes(_ configuration: Configuration, _ names: RouteWording) {
         var table = TextTable(
-            ["host", "path", "methods", "route", "upstream", "app_check", "share", "apps"])
+            [
+                "host", "path", "methods", "route", "upstream", "app_check", "share", "replay",
+                "apps",
+            ])
         for row in RouteRow.inPrecedenceOrder(configuration.routes.routes) {
             let route = row.route
             table.append([
                 row.host ?? "any", route.path, names.methods(of: route), route.name,
                 names.upstream(of: route), route.mode.rawValue, names.share(of: route),
-                names.apps(of: route),
+                names.replay(of: route), names.apps(of: route),
             ])
         }
         console.print("\nRoutes, the most specific first:")
+        console.print(table.description)
+    }
+
+    private func printReplay(_ configuration: Configuration) {
+        if !configuration.claimsTokens { return }
+        let settings = configuration.replay
+        var table = TextTable(["store", "where", "limited-use up to", "when unavailable"])
+        let store = StoreWording(configuration)
+        table.append([
+            store.name, store.place, spelling(of: settings.limitedUseMaxLifetime),
+            settings.whenUnavailable.rawValue,
+        ])
+        console.print("\nReplay protection:")
         console.print(table.description)
     }
 

@@ -38,6 +38,14 @@ struct RouteWording {
         }
     }
 
+    /// The value of `replay`, and in brackets the route's own `when_unavailable`.
+    func replay(of route: Route) -> String {
+        guard route.replay != .off, let own = route.whenUnavailable else {
+            return route.replay.rawValue
+        }
+        return "\(route.replay.rawValue) (\(own.rawValue))"
+    }
+
     /// The apps that may call a route: aliases, where all of a project's are meant its name.
     func apps(of route: Route) -> String {
         if route.mode == .off { return "-" }
