@@ -250,11 +250,11 @@ def test_the_demo_does_what_it_prints(demo):
     assert process.poll() is None, "".join(lines)
     wait_until(lambda: any("msg=serving" in line for line in lines), "the demo serves")
     # Pasted into one shell, as a newcomer does.
-    script = "".join(line.strip() + "\n" for line in lines if line.strip().startswith(("curl", "TOKEN=", "#")))
+    script = "".join(line.strip() + "\n" for line in lines if line.strip().startswith(("curl", "TOKEN=", "ONCE=", "#")))
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, timeout=30)
     statuses = [int(status) for status in re.findall(r"^HTTP/1\.1 (\d+)", done.stdout, re.MULTILINE)]
-    assert statuses == [200, 401, 200, 401, 400], script + done.stdout
-    for code in ("token_missing", "token_invalid", "token_in_url"):
+    assert statuses == [200, 401, 200, 401, 400, 200, 401, 401], script + done.stdout
+    for code in ("token_missing", "token_invalid", "token_in_url", "token_already_used", "limited_use_required"):
         assert f'"code":"{code}"' in done.stdout
     assert re.search(r'^portcullis_requests_total\{.*verdict="verified".*\} 1$', done.stdout, re.MULTILINE)
     token = subprocess.run(["curl", "-s", "http://127.0.0.1:9300/token"], capture_output=True, text=True).stdout

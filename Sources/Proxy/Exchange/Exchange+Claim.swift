@@ -82,7 +82,7 @@ extension Exchange {
 
     private func claimKey(of token: VerifiedToken) -> ClaimKey {
         let issuer = serving.projects[token.project].issuer
-        if let id = token.tokenID, !id.isEmpty { return ClaimKey(issuer: issuer, tokenID: id) }
+        if let id = token.tokenID { return ClaimKey(issuer: issuer, tokenID: id) }
         let input = self.input
         let bytes = input.pinnedBytes.slice(tokenRange)
         // The signature is left out: whoever finds a second one for the same bytes has no second

@@ -32,6 +32,9 @@ enum DemoConfiguration {
         jwks = "http://\(places.issuer)/jwks"
         apps = { ios = "\(DemoIssuer.appID)" }
 
+        [replay]
+        store = "memory"
+
         [upstream.backend]
         servers = ["\(places.backend)"]
 
@@ -46,6 +49,13 @@ enum DemoConfiguration {
         path = "/enforced/*"
         upstream = "backend"
         app_check = "enforce"
+
+        [[route]]
+        name = "once"
+        path = "/once/*"
+        upstream = "backend"
+        app_check = "enforce"
+        replay = "enforce"
 
         """
     }

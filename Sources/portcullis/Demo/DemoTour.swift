@@ -6,7 +6,8 @@ enum DemoTour {
 
         Portcullis is running, offline, in front of an echo backend.
 
-          proxy    http://\(places.proxy)      /enforced/* wants a token, everything else is monitored
+          proxy    http://\(places.proxy)      /enforced/* wants a token, /once/* a new one each time,
+                                              everything else is monitored
           issuer   http://\(places.issuer)      development tokens: /token, /limited-use-token
           admin    http://\(places.admin)      /metrics, /readyz
 
@@ -28,7 +29,15 @@ enum DemoTour {
           # 5. A token in the URL is refused, and the log does not repeat it.
           curl -i "http://\(places.proxy)/enforced/hello?appCheckToken=$TOKEN"
 
-          # 6. What happened so far.
+          # 6. A limited-use token where each is good for one request: 200, and 401 token_already_used.
+          ONCE=$(curl -s http://\(places.issuer)/limited-use-token)
+          curl -i -H "X-Firebase-AppCheck: $ONCE" http://\(places.proxy)/once/hello
+          curl -i -H "X-Firebase-AppCheck: $ONCE" http://\(places.proxy)/once/hello
+
+          # 7. A token that can be used again and again is not good enough there: 401 limited_use_required.
+          curl -i -H "X-Firebase-AppCheck: $TOKEN" http://\(places.proxy)/once/hello
+
+          # 8. What happened so far.
           curl -s http://\(places.admin)/metrics | grep '^portcullis_requests_total'
 
         Each request writes one line below. Ctrl-C ends the demo.

@@ -181,7 +181,10 @@ actor Service {
             configuration, addresses: await UpstreamAddresses.resolve(configuration, log: log))
         do {
             // The loops get to know a store that no configuration asked for before; it stays.
-            if let store = try claims.open(for: configuration) { await server.open(store) }
+            if let store = try claims.open(for: configuration) {
+                await claims.awaitReliability(on: loop)
+                await server.open(store)
+            }
             try await server.prepare(next)
         } catch {
             log.log(.error, "configuration not reloaded", [("error", "\(error)")])

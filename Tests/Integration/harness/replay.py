@@ -1,0 +1,108 @@
+"""Limited-use tokens, routes that take each of them once, and many copies of one request at once."""
+
+import os
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+from . import client, tokens
+
+# A configuration for each store; the file lies in the state directory.
+STORES = {"memory": '[replay]\nstore = "memory"\n'}
+
+# How often the tests with a thousand copies repeat; 100 proves more, and takes its time.
+ROUNDS = int(os.environ.get("REPLAY_ROUNDS", "5"))
+
+ROUTES = '''
+[[route]]
+name = "once"
+path = "/once/*"
+upstream = "api"
+projects = ["production"]
+app_check = "enforce"
+replay = "enforce"
+cors = { allow_origins = ["https://app.example.com"] }
+
+[[route]]
+name = "once-ios"
+path = "/once-ios/*"
+upstream = "api"
+projects = ["production"]
+apps = ["ios"]
+app_check = "enforce"
+replay = "enforce"
+
+[[route]]
+name = "watched"
+path = "/watched/*"
+upstream = "api"
+projects = ["production"]
+app_check = "enforce"
+replay = "monitor"
+
+[[route]]
+name = "loose"
+path = "/loose/*"
+upstream = "api"
+projects = ["production"]
+app_check = "monitor"
+replay = "monitor"
+
+[[route]]
+name = "outside"
+path = "/outside/*"
+upstream = "api"
+projects = ["production"]
+app_check = "enforce"
+enforce_percent = 0
+replay = "enforce"
+
+[[route]]
+name = "ordinary"
+path = "/ordinary/*"
+upstream = "api"
+projects = ["production"]
+app_check = "enforce"
+
+[[route]]
+name = "open"
+path = "/open/*"
+upstream = "api"
+app_check = "off"
+'''
+
+
+def limited(key, *, lifetime: int = 300, **changes) -> str:
+    """A limited-use token: it lives for five minutes."""
+    return tokens.mint(key, lifetime=lifetime, **changes)
+
+
+def claims(proxy) -> dict[str, int]:
+    """What became of claims so far, without what never happened."""
+    return {dict(labels)["result"]: int(value) for (name, labels), value in proxy.metrics().items()
+            if name == "portcullis_replay_claims_total" and value}
+
+
+def statuses_of_copies(proxies, data: bytes, *, connections: int = 100, copies: int = 10) -> Counter:
+    """Sends copies of one request, pipelined on each of many connections that go to the proxies in turn, all
+    at the same moment; counts the answers by status."""
+    opened = [client.Connection(proxies[number % len(proxies)].port, patience=60)
+              for number in range(connections)]
+    last = data.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
+    rest = data[-1:] + data * (copies - 2) + last
+    start = threading.Barrier(4)
+
+    def send(share) -> Counter:
+        # Every connection has a request of which one byte is missing: that one goes out quickly.
+        for connection in share:
+            connection.send(data[:-1])
+        start.wait(60)
+        for connection in share:
+            connection.send(rest)
+        return Counter(response.status for connection in share for response in connection.read_until_closed())
+
+    with ThreadPoolExecutor(4) as pool:
+        found = sum(pool.map(send, (opened[number::4] for number in range(4))), Counter())
+    for connection in opened:
+        connection.close()
+    return found
