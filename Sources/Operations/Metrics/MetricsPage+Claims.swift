@@ -3,8 +3,8 @@ internal import Replay
 
 /// What the page says of spent tokens, and of the store that remembers them.
 extension MetricsPage {
-    /// Appends the families of replay protection. Those that describe the store have no sample
-    /// while none is open, or for what only a server far away knows.
+    /// Appends the families of replay protection: those that describe the store only while one is
+    /// open, and only what can be told here.
     func appendClaims(_ store: ClaimStoreStatus?, to text: inout MetricsText) {
         text.family(
             "portcullis_replay_claims_total", .counter,
@@ -12,39 +12,38 @@ extension MetricsPage {
         for result in ClaimResult.allCases {
             text.sample([("result", result.rawValue)], sum(loops) { $0.claims.total(result) })
         }
-        let statistics = store?.statistics
+        guard let store else { return }
+        let statistics = store.statistics
         append(
-            "portcullis_replay_entries", "Claims that are remembered.", statistics?.entries,
+            "portcullis_replay_entries", "Claims that are remembered.", statistics.entries,
             to: &text)
         append(
             "portcullis_replay_entries_limit", "Claims that may be remembered at most.",
-            statistics?.entryLimit, to: &text)
+            statistics.entryLimit, to: &text)
         append(
             "portcullis_replay_bytes", "Bytes of memory or disk that the claims take.",
-            statistics?.bytes, to: &text)
+            statistics.bytes, to: &text)
         append(
             "portcullis_replay_bytes_limit", "Bytes that the claims may take at most.",
-            statistics?.byteLimit, to: &text)
+            statistics.byteLimit, to: &text)
         text.family(
             "portcullis_replay_store_duration_seconds", .histogram,
             "From the claim of a token to the store's answer.")
-        if let store {
-            text.samples([("store", "\(store.name)")], sum(loops.map(\.claimDuration)))
-        }
+        text.samples([("store", "\(store.name)")], sum(loops.map(\.claimDuration)))
+        guard let breaker = statistics.breaker else { return }
         text.family(
             "portcullis_replay_breaker_state", .gauge,
             "1 for the state that the circuit breaker of a remote store is in.")
-        if let breaker = statistics?.breaker {
-            for state in BreakerState.allCases {
-                text.sample([("state", state.rawValue)], state == breaker ? 1 : 0)
-            }
+        for state in BreakerState.allCases {
+            text.sample([("state", state.rawValue)], state == breaker ? 1 : 0)
         }
     }
 
     private func append(
         _ name: String, _ help: String, _ value: Int?, to text: inout MetricsText
     ) {
+        guard let value else { return }
         text.family(name, .gauge, help)
-        if let value { text.sample([], UInt64(clamping: value)) }
+        text.sample([], UInt64(clamping: value))
     }
 }
