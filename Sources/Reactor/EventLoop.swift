@@ -33,6 +33,8 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     public private(set) var now: MonotonicInstant
     /// The wall clock as the loop read it when it last woke, microseconds since 1970.
     public private(set) var wallMicroseconds: Int64
+    /// Runs on the loop each time the jobs that were ready have run.
+    public var afterJobs: (() -> Void)?
     /// Runs on the loop each time it has nothing left to do before it sleeps.
     public var beforeSleep: (() -> Void)?
 
@@ -100,6 +102,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         updateClocks()
         while !isStopping.load(ordering: .relaxed) {
             runReadyJobs()
+            afterJobs?()
             if ready.isEmpty { beforeSleep?() }
             poll()
             expireWaiters()

@@ -20,11 +20,13 @@ extension ConfigurationLoader {
     private func readListener(_ table: TableReader) -> Located<Listener>? {
         refuseLaterValues(table)
         let trusted = table.setting("trusted_proxies").map(readNetworks) ?? []
+        let protocols = table.setting("protocols").map(readProtocols)
         let limits = readLimits(table)
         let listen = table.required("listen", hint: "such as listen = \"127.0.0.1:8080\"")
         guard let listen, let address = listen.string(AddressText.listen) else { return nil }
         var listener = Listener(name: listen.node.string ?? "", listen: address)
         listener.trustedProxies = trusted
+        if let protocols, !protocols.isEmpty { listener.protocols = protocols }
         listener.limits = limits
         return Located(value: listener, region: listen.region)
     }
@@ -34,15 +36,21 @@ extension ConfigurationLoader {
             log.error(
                 "proxy_protocol = true in [[listener]] is not supported yet", at: setting.region)
         }
-        for element in table.setting("protocols")?.elements("strings") ?? [] {
-            guard let name = element.string(), name != "http/1.1" else { continue }
-            if name == "h2" {
-                element.error(
-                    "is not supported yet: \"h2\"", hint: "this version serves \"http/1.1\"")
-            } else {
-                element.error("is no protocol: \(quoted(name))", hint: "write [\"http/1.1\"]")
-            }
-        }
+    }
+
+    private func readProtocols(_ setting: Setting) -> Set<ClientProtocol> {
+        let elements = setting.elements(
+            "strings", emptyHint: "leave the key out to serve \"http/1.1\"")
+        return Set(
+            (elements ?? []).compactMap { element in
+                guard let name = element.string() else { return nil }
+                let known = ClientProtocol(rawValue: name)
+                if known == nil {
+                    element.error(
+                        "is no protocol: \(quoted(name))", hint: "known: \"http/1.1\", \"h2\"")
+                }
+                return known
+            })
     }
 
     private func readNetworks(_ setting: Setting) -> [IPNetwork] {

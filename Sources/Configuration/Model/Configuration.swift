@@ -107,6 +107,9 @@ public struct Listener: Sendable, Equatable {
     public var listen: ListenAddress
     /// Networks whose `X-Forwarded-*` fields are believed. Default: nobody.
     public var trustedProxies: [IPNetwork] = []
+    /// `protocols`: what clients may speak. HTTP/2 on a listener without TLS is for clients that know
+    /// beforehand (RFC 9113, section 3.3).
+    public var protocols: Set<ClientProtocol> = [.http1]
     /// What a client may cost.
     public var limits = ListenerLimits()
 
@@ -114,6 +117,12 @@ public struct Listener: Sendable, Equatable {
         self.name = name
         self.listen = listen
     }
+}
+
+/// What a client may speak; the raw values are those of ALPN (RFC 7301).
+public enum ClientProtocol: String, Sendable, CaseIterable {
+    case http1 = "http/1.1"
+    case http2 = "h2"
 }
 
 /// `limits` of a listener.

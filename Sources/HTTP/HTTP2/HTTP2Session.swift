@@ -64,6 +64,9 @@ public final class HTTP2Session {
     /// Streams that are under way.
     public var streamCount: Int { streams.count }
 
+    /// Whether a stream is under way.
+    public var hasStreams: Bool { !streams.isEmpty }
+
     /// Neither side has anything to say any more.
     public var isOver: Bool {
         nghttp2_session_want_read(pointer) == 0 && nghttp2_session_want_write(pointer) == 0
@@ -140,8 +143,11 @@ public final class HTTP2Session {
         hasOutput()
     }
 
-    /// The connection is gone: every stream with it.
+    /// The connection is gone: every stream with it, and whoever listened.
     public func abandon() {
+        onRequest = { _ in }
+        onOutput = {}
+        onCapacity = {}
         let ended = streams.values
         streams.removeAll()
         for stream in ended { stream.ended(HTTP2ErrorCode.cancel.rawValue) }

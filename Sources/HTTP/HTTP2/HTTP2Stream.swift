@@ -19,7 +19,8 @@ public final class HTTP2Stream: Transport {
     /// The number of the stream; 0 until a request of ours is sent.
     public internal(set) var id: Int32 = 0
 
-    unowned let session: HTTP2Session
+    // A circle, until the session forgets the stream.
+    let session: HTTP2Session
     let received = ByteBuffer(capacity: 2048)
     let outgoing = ByteBuffer(capacity: 4096)
     /// Bytes at the front of `received` that are a head, which no window counts.

@@ -14,7 +14,8 @@ enum Fate {
     case reset
 }
 
-/// One HTTP/1.1 connection of a client: a task that serves one request after the other.
+/// One HTTP/1.1 connection of a client, or one stream of an HTTP/2 connection: a task that serves
+/// one request after the other.
 ///
 /// Between requests it holds no buffers, only its socket and its place to sleep.
 final class ClientConnection {
@@ -40,7 +41,8 @@ final class ClientConnection {
     /// The peer is one of the listener's `trusted_proxies`.
     let isPeerTrusted: Bool
     private var isActive = false
-    private var isAborted = false
+    /// The connection was given up from outside.
+    private(set) var isAborted = false
     private var requestsInTurn: UInt8 = 0
     private var hasServed = false
     /// The latest request came right behind the one before: the next one is worth a task that
@@ -61,10 +63,24 @@ final class ClientConnection {
         socket.waiter = waiter
     }
 
+    /// A stream of an HTTP/2 connection: one request, by the same peer.
+    init(_ stream: HTTP2Stream, of connection: ClientConnection) {
+        socket = stream
+        listener = connection.listener
+        state = connection.state
+        waiter = Waiter(loop: state.loop)
+        peerHost = connection.peerHost
+        peerAddress = connection.peerAddress
+        isPeerTrusted = connection.isPeerTrusted
+        stream.waiter = waiter
+    }
+
     /// Makes the connection known; its task starts with `run`.
     func open() {
         idleSince = state.loop.now
-        state.recorder.connection(.opened, listener: listener.name)
+        if !socket.carriesOneMessage {
+            state.recorder.connection(.opened, listener: listener.name)
+        }
         state.began(self)
     }
 
@@ -84,18 +100,29 @@ final class ClientConnection {
             case .nothing:
                 waiter.sleep(self, until: idleDeadline)
                 return
+            case .http2(let exchange):
+                let connection = HTTP2ClientConnection(self, received: exchange.input)
+                state.giveBack(exchange)
+                if connection != nil { return }
+                break serving
             case .end: break serving
             }
         }
-        if fate == .linger || fate != .reset && isSending { await linger() }
+        if socket.carriesOneMessage {
+            // The stream tells the client itself what is complete and what is not needed.
+        } else if fate == .linger || fate != .reset && isSending {
+            await linger()
+        }
         if fate == .reset { socket.resetOnClose() }
         end()
     }
 
-    private func end() {
+    /// Closes the connection and gives its place up.
+    func end() {
         state.ended(self)
         waiter.invalidate()
         socket.close()
+        if socket.carriesOneMessage { return }
         state.recorder.connection(.closed(wasActive: isActive), listener: listener.name)
     }
 
@@ -139,6 +166,8 @@ final class ClientConnection {
         case exchange(Exchange)
         /// Nothing came for a while.
         case nothing
+        /// The connection begins as HTTP/2 does; its bytes so far are in the buffer.
+        case http2(Exchange)
         case end
     }
 
@@ -162,6 +191,7 @@ final class ClientConnection {
                         hasServed
                         && state.loop.now
                             < idleSince.advanced(byNanoseconds: Self.taskIdleNanoseconds)
+                    if isFirst { return await chooseProtocol(exchange) }
                     return .exchange(exchange)
                 case .wouldBlock: state.giveBack(exchange)
                 case .endOfStream, nil:
@@ -178,6 +208,36 @@ final class ClientConnection {
         return .end
     }
 
+    /// A connection that has not shown yet what it speaks.
+    private var isFirst: Bool {
+        !hasServed && listener.servesHTTP2 && !socket.carriesOneMessage
+    }
+
+    /// HTTP/2 with prior knowledge begins with 24 bytes that no HTTP/1.1 request begins with (RFC
+    /// 9113, section 3.3).
+    private func chooseProtocol(_ exchange: Exchange) async -> Next {
+        let deadline = state.loop.now.advanced(byNanoseconds: listener.headerNanoseconds)
+        let input = exchange.input
+        while true {
+            switch HTTP2Preface.compare(input.bytes) {
+            case .complete: return .http2(exchange)
+            case .different where listener.servesHTTP1: return .exchange(exchange)
+            case .different:
+                state.giveBack(exchange)
+                return .end
+            case .begun: break
+            }
+            input.reserve(2048)
+            switch try? socket.read(into: input) {
+            case .bytes: continue
+            case .wouldBlock where await waiter.wait(until: deadline) == .ready: continue
+            case .wouldBlock, .endOfStream, nil:
+                state.giveBack(exchange)
+                return .end
+            }
+        }
+    }
+
     private var idleDeadline: MonotonicInstant {
         idleSince.advanced(byNanoseconds: listener.idleNanoseconds)
     }
@@ -190,8 +250,9 @@ final class ClientConnection {
         await Task.yield()
     }
 
-    private func setActive(_ isActive: Bool) {
-        if self.isActive == isActive { return }
+    /// Notes, for the metrics, whether a request is under way.
+    func setActive(_ isActive: Bool) {
+        if self.isActive == isActive || socket.carriesOneMessage { return }
         self.isActive = isActive
         state.recorder.connection(isActive ? .becameActive : .becameIdle, listener: listener.name)
     }

@@ -39,6 +39,8 @@ struct BodyRelay {
     private var readSize = smallRead
     /// Content bytes moved.
     private(set) var contentBytes: UInt64 = 0
+    /// Trailer fields that came behind the body; they go on with it where it is chunked.
+    private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
     /// Something, be it a part of the head, was taken by the sink.
     private(set) var hasSunk = false
     /// Grows whenever the source gave or the sink took something.
@@ -86,12 +88,16 @@ struct BodyRelay {
                     activity &+= 1
                     if count >= Self.smallRead && input.count == count { readSize = Self.largeRead }
                 case .wouldBlock: return flush(output, to: sink) ?? .needsSource
-                case .endOfStream, nil:
+                case .endOfStream:
                     if !endsWithSource { return .sourceFailed }
+                    trailers = source.trailers
                     finishContent(output)
+                // A connection that broke did not end: something may be missing.
+                case nil: return .sourceFailed
                 }
             case .end(let skip):
                 input.consume(skip)
+                trailers = decoder.trailers
                 finishContent(output)
             }
         }
@@ -143,7 +149,7 @@ struct BodyRelay {
 
     private mutating func finishContent(_ output: ByteBuffer) {
         isContentComplete = true
-        if isChunked { output.appendLastChunk(trailers: decoder.trailers) }
+        if isChunked { output.appendLastChunk(trailers: trailers) }
     }
 
     /// nil when everything went out.

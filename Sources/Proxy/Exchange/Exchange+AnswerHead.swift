@@ -8,8 +8,8 @@ extension Exchange {
     /// - Parameter isBodyOutstanding: The request's body was not complete when the answer came, so
     ///   what follows on the connection is not the next request.
     /// - Returns: how the body is delimited on the way to the client.
-    func writeAnswerHead(isBodyOutstanding: Bool) -> BodyFraming {
-        let framing = clientFraming
+    func writeAnswerHead(_ client: ClientConnection, isBodyOutstanding: Bool) -> BodyFraming {
+        let framing = framing(for: client)
         willPersist =
             head.isPersistent && !state.isDraining && !isBodyOutstanding && framing != .untilClose
         writeStatusLine()
@@ -44,10 +44,11 @@ extension Exchange {
         output.append("\r\n")
     }
 
-    private var clientFraming: BodyFraming {
+    private func framing(for client: ClientConnection) -> BodyFraming {
         switch answer.framing {
         case .none, .length: answer.framing
-        case .chunked, .untilClose: head.version == .http11 ? .chunked : .untilClose
+        case .chunked, .untilClose:
+            head.version == .http11 && !client.socket.carriesOneMessage ? .chunked : .untilClose
         }
     }
 

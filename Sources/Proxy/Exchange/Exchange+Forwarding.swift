@@ -24,7 +24,7 @@ extension Exchange {
         writeRequestHead(client, permit, route)
 
         var upload = BodyRelay(
-            incoming: head.framing, outgoing: head.framing == .chunked ? .chunked : .none,
+            incoming: head.framing, outgoing: pool.framing(for: head.framing),
             limit: client.listener.bodyLimit)
         let end = await relay(client, pool, &upload)
         if !upload.hasSunk { await release(client) }

@@ -147,6 +147,7 @@ extension Exchange {
             case .endOfStream, nil: return .close
             }
         }
+        client.socket.finishMessage(trailers: [])
         if !willPersist { return .linger }
         return await skipBody(client, until: deadline) ? .keepAlive : .close
     }

@@ -89,12 +89,12 @@ extension Exchange {
 
     private func writeFraming(_ out: ByteBuffer) {
         switch head.framing {
-        case .chunked: out.append("Transfer-Encoding: chunked\r\n")
+        case .chunked, .untilClose: out.append("Transfer-Encoding: chunked\r\n")
         case .length(let length):
             out.append("Content-Length: ")
             out.append(decimal: length)
             out.append("\r\n")
-        case .none, .untilClose:
+        case .none:
             if head.fields.contains(.contentLength) { out.append("Content-Length: 0\r\n") }
         }
         if head.expectsContinue { out.append("Expect: 100-continue\r\n") }
@@ -154,7 +154,11 @@ extension Exchange {
             out.append(bytes.slice(line.value))
         }
         out.append("\r\nVia: ")
-        out.append(head.version == .http10 ? "1.0" : "1.1")
+        if client.socket.carriesOneMessage {
+            out.append("2.0")
+        } else {
+            out.append(head.version == .http10 ? "1.0" : "1.1")
+        }
         out.append(" portcullis\r\n")
     }
 }

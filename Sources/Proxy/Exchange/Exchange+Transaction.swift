@@ -96,7 +96,9 @@ extension Exchange {
         switch upload.advance(
             from: client.socket, input, to: transaction.server, upstreamOutput)
         {
-        case .complete: transaction.isUploading = false
+        case .complete:
+            transaction.isUploading = false
+            transaction.server.finishMessage(trailers: upload.trailers)
         case .needsSource: transaction.obstacle = .clientBody
         case .needsSink: transaction.obstacle = .upstreamIntake
         case .pausing: transaction.isPausing = true
@@ -159,7 +161,7 @@ extension Exchange {
             return sendOutput(client) ? nil : clientIsGone()
         }
         let framing = writeAnswerHead(
-            isBodyOutstanding: transaction.isUploading || transaction.hasUploadBroken)
+            client, isBodyOutstanding: transaction.isUploading || transaction.hasUploadBroken)
         upstreamInput.consume(answer.length)
         record.status = answer.status
         transaction.download = BodyRelay(incoming: answer.framing, outgoing: framing)
@@ -175,7 +177,9 @@ extension Exchange {
         else { return nil }
         record.bytesOut = transaction.download?.contentBytes ?? 0
         switch progress {
-        case .complete: return completed(transaction)
+        case .complete:
+            client.socket.finishMessage(trailers: transaction.download?.trailers ?? [])
+            return completed(transaction)
         case .needsSource:
             if !transaction.isUploading { transaction.obstacle = .answerBody }
         case .needsSink: transaction.obstacle = .clientIntake

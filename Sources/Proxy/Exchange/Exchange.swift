@@ -157,10 +157,18 @@ final class Exchange {
                 if await client.waiter.wait(until: deadline) == .timedOut { throw .headerTimeout }
             }
         }
+        if client.socket.carriesOneMessage { readMessageEnds(client.socket) }
         input.pin(head.length)
         // The head may have taken its time; keys and pools are those of the newest configuration.
         takeConfiguration()
         note()
+    }
+
+    /// Where the transport says where a message ends, no field has to.
+    private func readMessageEnds(_ stream: any Transport) {
+        head.isPersistent = false
+        if head.framing == .none && stream.hasContent { head.framing = .untilClose }
+        record.protocolVersion = "http/2"
     }
 
     private func takeConfiguration() {
@@ -174,7 +182,7 @@ final class Exchange {
         let input = self.input
         let bytes = input.pinnedBytes
         record.method = head.method
-        record.protocolVersion = head.version == .http10 ? "http/1.0" : "http/1.1"
+        if head.version == .http10 { record.protocolVersion = "http/1.0" }
         if !serving.logsAccess { return }
         record.methodName.append(bytes.slice(head.methodName))
         record.target.append(bytes.slice(head.target.raw))

@@ -41,6 +41,8 @@ final class LoopState {
     /// No request may begin any more.
     private(set) var isDraining = false
 
+    /// Room for bytes that are taken from a transport and handed on at once.
+    let scratch = ByteBuffer(capacity: 64 << 10)
     /// Starts a task that runs a connection.
     var startServing: (ClientConnection) -> Void = { _ in }
 
@@ -48,6 +50,7 @@ final class LoopState {
     /// The fewest spare exchanges at any time since the last sweep: that many were not needed.
     private var idleExchangeCount = 0
     private var connections: [ObjectIdentifier: ClientConnection] = [:]
+    private var flushes: [HTTP2ClientConnection] = []
     private var keyWaiters: [ObjectIdentifier: Waiter] = [:]
     private var refetches: [Int: Refetch] = [:]
 
@@ -178,6 +181,19 @@ final class LoopState {
     /// A client connection is over.
     func ended(_ connection: ClientConnection) {
         connections[ObjectIdentifier(connection)] = nil
+    }
+
+    /// Sends what a connection's streams write in this turn of the loop all at once.
+    func flushAfterJobs(_ connection: HTTP2ClientConnection) {
+        flushes.append(connection)
+    }
+
+    /// The jobs that were ready have run.
+    func flushConnections() {
+        if flushes.isEmpty { return }
+        let due = flushes
+        flushes.removeAll(keepingCapacity: true)
+        for connection in due { connection.flush() }
     }
 
     /// Lets requests in flight finish and closes what is idle.

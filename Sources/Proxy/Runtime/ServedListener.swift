@@ -19,6 +19,11 @@ final class ServedListener: Sendable {
     /// Without a byte in either direction, and between requests.
     let idleNanoseconds: Int64
 
+    /// `protocols` has `h2`.
+    let servesHTTP2: Bool
+    /// `protocols` has `http/1.1`.
+    let servesHTTP1: Bool
+
     /// Prepares a listener's settings.
     init(_ listener: Listener) {
         self.listener = listener
@@ -27,6 +32,8 @@ final class ServedListener: Sendable {
             bytes: listener.limits.headerBytes, fields: listener.limits.headers)
         bodyLimit = listener.limits.body
         headerNanoseconds = listener.limits.headerTimeout.nanoseconds
+        servesHTTP2 = listener.protocols.contains(.http2)
+        servesHTTP1 = listener.protocols.contains(.http1)
         idleNanoseconds = listener.limits.idleTimeout.nanoseconds
     }
 

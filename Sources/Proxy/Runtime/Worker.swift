@@ -53,6 +53,7 @@ public actor Worker {
 
     /// Starts what the loop does besides serving: handing log lines on, closing what lies idle.
     public func start() {
+        loop.afterJobs = { [state] in state.flushConnections() }
         loop.beforeSleep = { [recorder = state.recorder] in recorder.flush() }
         state.startServing = { connection in self.start(connection) }
         Task.immediate(executorPreference: loop) { await sweepRegularly() }

@@ -1,4 +1,5 @@
 internal import Configuration
+internal import HTTP
 internal import Reactor
 
 /// One server of an upstream as one loop sees it.
@@ -55,6 +56,14 @@ final class UpstreamPool {
         responseHeadNanoseconds = upstream.responseHeaderTimeout.nanoseconds
         idleNanoseconds = upstream.idleTimeout.nanoseconds
         servers = addresses.map { UpstreamServer(address: $0) }
+    }
+
+    /// How a request's body is delimited on the way to a server.
+    func framing(for incoming: BodyFraming) -> BodyFraming {
+        switch incoming {
+        case .chunked, .untilClose: .chunked
+        case .none, .length: .none
+        }
     }
 
     /// Chooses a server, and counts a request on it until `release`.
