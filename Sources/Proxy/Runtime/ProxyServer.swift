@@ -28,7 +28,7 @@ public actor ProxyServer {
         self.log = log
     }
 
-    /// Starts the loops and, when the claim store can be asked, opens the listeners.
+    /// Opens the listeners, starts the loops and, when the claim store can be asked, accepts.
     ///
     /// - Parameter store: Which tokens were spent; nil when no route wants to know.
     /// - Throws: `ListenError` when an address cannot be opened; nothing is left running then.
@@ -38,10 +38,11 @@ public actor ProxyServer {
         requestRefetch: @escaping @Sendable (String) -> Void
     ) async throws {
         do {
+            let opened = try open(serving.configuration.listeners, count: serving.workerCount)
             try await startWorkers(
                 serving, keys: keys, makeRecorder: makeRecorder, requestRefetch: requestRefetch)
             if let store { await open(store) }
-            try await accept(open(serving.configuration.listeners, count: workers.count))
+            try await accept(opened)
         } catch {
             for worker in workers { await worker.stop() }
             workers.removeAll()
