@@ -35,17 +35,27 @@ final class ScriptedConnection {
         }
     }
 
-    /// The next request up to and with its blank line; nil when the client left.
-    func readHead() async -> String? {
+    /// The next request up to and with its blank line, or its content of known length; nil when
+    /// the client left.
+    func readRequest() async -> String? {
         while true {
             let text = received.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
             if let end = text.firstRange(of: "\r\n\r\n") {
-                let head = String(text[..<end.upperBound])
-                received.consume(head.utf8.count)
-                return head
+                let head = text[..<end.upperBound]
+                let count = head.utf8.count + Self.contentLength(head)
+                if text.utf8.count >= count {
+                    received.consume(count)
+                    return String(decoding: text.utf8.prefix(count), as: UTF8.self)
+                }
             }
             if await !receive() { return nil }
         }
+    }
+
+    private static func contentLength(_ head: Substring) -> Int {
+        let name = "content-length:"
+        let line = head.lowercased().split(separator: "\r\n").first { $0.hasPrefix(name) }
+        return line.flatMap { Int($0.dropFirst(name.count).filter { $0 != " " }) } ?? 0
     }
 
     /// Reads until the client leaves.

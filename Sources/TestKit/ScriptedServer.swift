@@ -14,16 +14,23 @@ public actor ScriptedServer {
         case silence
         /// The connection goes on with TLS and another request, as behind a CONNECT.
         case startTLS(TLSContext)
+        /// The connection carries another request.
+        case another
     }
 
     /// One answer of the script.
     public struct Answer: Sendable {
         public var bytes: [UInt8]
         public var ending: Ending
+        /// How long the server thinks first.
+        public var delay: Duration
 
-        public init(_ text: String, then ending: Ending = .close) {
+        public init(
+            _ text: String, then ending: Ending = .close, after delay: Duration = .zero
+        ) {
             bytes = Array(text.utf8)
             self.ending = ending
+            self.delay = delay
         }
 
         /// A complete 200.
@@ -33,7 +40,7 @@ public actor ScriptedServer {
         }
     }
 
-    /// Gets the head of a request and how many came before it; nil closes without an answer.
+    /// Gets a request (its head and, with Content-Length, its content) and how many came before it; nil closes without an answer.
     public typealias Script = @Sendable (_ request: String, _ index: Int) -> Answer?
 
     public nonisolated let loop: EventLoop
@@ -41,8 +48,12 @@ public actor ScriptedServer {
 
     /// Where it listens.
     public nonisolated let address: SocketAddress
-    /// The heads of all requests.
+    /// All requests: heads, with their contents behind them.
     public private(set) var requests: [String] = []
+    /// How many connections came.
+    public private(set) var connectionCount = 0
+    /// How many of them are open.
+    public private(set) var openCount = 0
 
     private let script: Script
     private let context: TLSContext?
@@ -111,14 +122,20 @@ public actor ScriptedServer {
         let waiter = Waiter(loop: loop)
         socket.waiter = waiter
         let connection = ScriptedConnection(socket, waiter)
+        connectionCount += 1
+        openCount += 1
         defer {
+            openCount -= 1
             connection.close()
             waiter.invalidate()
         }
         if let context, await !connection.startTLS(context) { return }
-        while let request = await connection.readHead() {
+        while let request = await connection.readRequest() {
             requests.append(request)
             guard let answer = script(request, requests.count - 1) else { return }
+            if answer.delay > .zero {
+                _ = await Waiter(loop: loop).wait(until: loop.now.advanced(by: answer.delay))
+            }
             guard await connection.write(answer.bytes) else { return }
             switch answer.ending {
             case .close:
@@ -131,6 +148,7 @@ public actor ScriptedServer {
                 return
             case .startTLS(let context):
                 if await !connection.startTLS(context) { return }
+            case .another: continue
             }
         }
     }

@@ -21,6 +21,15 @@ enum ConnectionFailure: Error {
         }
     }
 
+    /// The same, coarser, for whoever has to decide what to do about it.
+    var cause: HTTPClientError.Cause {
+        switch self {
+        case .timedOut: .timedOut
+        case .cancelled: .cancelled
+        case .broken, .tls, .ended: .disconnected
+        }
+    }
+
     init(_ impatience: Impatience) {
         switch impatience {
         case .timedOut: self = .timedOut
@@ -36,13 +45,36 @@ final class ClientConnection {
     /// What was received and not consumed yet.
     let received = ByteBuffer(capacity: readBytes)
     private let socket: Socket
-    private let patience: RequestPatience
+    /// Of the request under way; nil while there is none.
+    private var patience: RequestPatience?
     private var stream: TLSStream?
 
     init(_ socket: Socket, patience: RequestPatience) {
         self.socket = socket
         self.patience = patience
         socket.waiter = patience.waiter
+    }
+
+    /// Keeps the connection for another request.
+    func rest() {
+        patience = nil
+        socket.waiter = nil
+    }
+
+    /// Ends the rest: `patience` is the next request's.
+    ///
+    /// - Returns: false when the peer ended the connection meanwhile, or sent what nobody asked
+    ///   for. Messages of TLS itself (RFC 8446, section 4.6) are neither.
+    func resume(_ patience: RequestPatience) -> Bool {
+        self.patience = patience
+        socket.waiter = patience.waiter
+        if !received.isEmpty || socket.isPeerClosed { return false }
+        received.reserve(Self.readBytes)
+        do throws(ConnectionFailure) {
+            return try read() == .wouldBlock
+        } catch {
+            return false
+        }
     }
 
     /// Changes over to TLS.
@@ -133,6 +165,7 @@ final class ClientConnection {
     }
 
     private func wait() async throws(ConnectionFailure) {
+        guard let patience else { throw .cancelled }
         do throws(Impatience) {
             try await patience.wait()
         } catch {

@@ -19,8 +19,26 @@ public struct HTTPClientError: Error, Sendable, Equatable, CustomStringConvertib
         case body
     }
 
+    /// What kind of trouble it was, apart from where.
+    public enum Cause: Sendable {
+        /// The deadline passed.
+        case timedOut
+        /// Nobody wanted it any more.
+        case cancelled
+        /// The connection ended or broke too early.
+        case disconnected
+        /// Too many requests wait for a connection already.
+        case crowded
+        /// What came makes no sense, or is a refusal.
+        case answer
+        /// Anything else: no such host, nobody listens, a bad certificate.
+        case other
+    }
+
     /// How far the request came.
     public let phase: Phase
+    /// What kind of trouble it was.
+    public let cause: Cause
     /// The host and port that this phase talked to: of the URL, or of the egress proxy.
     public let host: String
     /// What went wrong and what to do. Holds no field value but that of Location.
@@ -28,11 +46,18 @@ public struct HTTPClientError: Error, Sendable, Equatable, CustomStringConvertib
     /// The status that the host, or the egress proxy, answered instead of 200.
     public let status: UInt16?
 
-    init(_ phase: Phase, host: String, _ reason: String, status: UInt16? = nil) {
+    init(
+        _ phase: Phase, host: String, _ reason: String, status: UInt16? = nil, cause: Cause? = nil
+    ) {
         self.phase = phase
+        self.cause = cause ?? phase.usualCause
         self.host = host
         self.reason = reason
         self.status = status
+    }
+
+    init(_ phase: Phase, host: String, _ failure: ConnectionFailure) {
+        self.init(phase, host: host, failure.reason, cause: failure.cause)
     }
 
     public var description: String {
@@ -48,5 +73,15 @@ public struct HTTPClientError: Error, Sendable, Equatable, CustomStringConvertib
             case .body: "reading the answer of"
             }
         return "\(attempt) \(host): \(reason)"
+    }
+}
+
+extension HTTPClientError.Phase {
+    /// What stops a request there when nothing else is said.
+    fileprivate var usualCause: HTTPClientError.Cause {
+        switch self {
+        case .resolve, .connect, .tls, .send: .other
+        case .proxy, .receive, .status, .body: .answer
+        }
     }
 }

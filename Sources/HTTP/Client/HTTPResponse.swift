@@ -1,4 +1,4 @@
-/// A complete answer with status 200.
+/// A complete answer.
 public struct HTTPResponse: Sendable {
     /// 200 to 599.
     public let status: UInt16

@@ -1,6 +1,6 @@
 internal import Reactor
 
-/// Reads the one answer that comes on a connection of the client.
+/// Reads the answer to one request of a client.
 struct HTTPResponseReader {
     private static let mebibyte = 1 << 20
 
@@ -24,18 +24,38 @@ struct HTTPResponseReader {
         return head.status
     }
 
-    /// Reads a complete answer with status 200; anything else is an error.
-    consuming func read(maximumBodyBytes: Int) async throws(HTTPClientError) -> HTTPResponse {
+    /// Reads a complete answer to GET with status 200; anything else is an error.
+    consuming func readSuccess(maximumBodyBytes: Int) async throws(HTTPClientError) -> HTTPResponse
+    {
         let fields = try await readHead(of: .get, phase: .receive)
         let answer = HTTPResponse(status: head.status, fields: fields, body: [])
         if answer.status != 200 { throw refusal(of: answer) }
+        return try await complete(answer, maximumBodyBytes)
+    }
+
+    /// Reads a complete answer to POST, whatever its status.
+    ///
+    /// - Returns: the answer, and whether the connection can carry another request.
+    consuming func readAny(
+        maximumBodyBytes: Int
+    ) async throws(HTTPClientError) -> (answer: HTTPResponse, isReusable: Bool) {
+        let fields = try await readHead(of: .post, phase: .receive)
+        let answer = HTTPResponse(status: head.status, fields: fields, body: [])
+        let complete = try await complete(answer, maximumBodyBytes)
+        // More than the answer is an answer to nothing: whose would the next one be?
+        return (complete, head.isPersistent && connection.received.isEmpty)
+    }
+
+    private func complete(
+        _ answer: HTTPResponse, _ maximumBodyBytes: Int
+    ) async throws(HTTPClientError) -> HTTPResponse {
         // None was asked for, and a decoder would be one more thing to attack.
         if let coding = answer.value(of: "content-encoding"), coding.lowercased() != "identity" {
             throw HTTPClientError(
                 .body, host: host, "its content is encoded, although only identity was accepted")
         }
         let body = try await readBody(maximumBodyBytes)
-        return HTTPResponse(status: answer.status, fields: fields, body: body)
+        return HTTPResponse(status: answer.status, fields: answer.fields, body: body)
     }
 
     /// Reads heads until one is final, and drops it from what was received.
@@ -110,7 +130,7 @@ struct HTTPResponseReader {
     /// Receives bytes where the end of the connection would be too early.
     private func receive(phase: HTTPClientError.Phase) async throws(HTTPClientError) {
         if try await !receiveMore(phase: phase) {
-            throw HTTPClientError(phase, host: host, ConnectionFailure.ended.reason)
+            throw HTTPClientError(phase, host: host, .ended)
         }
     }
 
@@ -118,7 +138,7 @@ struct HTTPResponseReader {
         do throws(ConnectionFailure) {
             return try await connection.receive()
         } catch {
-            throw HTTPClientError(phase, host: host, error.reason)
+            throw HTTPClientError(phase, host: host, error)
         }
     }
 

@@ -1,6 +1,6 @@
 internal import Reactor
 
-extension HTTPClient {
+extension HTTPConnector {
     /// How long one address may take while there are others, and the last one too.
     private static let longestAttempt: Duration = .seconds(5)
 
@@ -19,7 +19,7 @@ extension HTTPClient {
                 return try await connect(to: address, until: limit, patience)
             } catch {
                 if case .cancelled = error {
-                    throw HTTPClientError(.connect, host: endpoint.description, error.reason)
+                    throw HTTPClientError(.connect, host: endpoint.description, error)
                 }
                 failures.append("\(address): \(error.connectReason)")
             }
