@@ -42,7 +42,8 @@ public final class SigningKey: @unchecked Sendable {
             guard let source = BIO_new_mem_buf(bytes.baseAddress, Int32(clamping: bytes.count))
             else { return nil }
             defer { BIO_free(source) }
-            return PEM_read_bio_PrivateKey(source, nil, nil, nil)
+            // OpenSSL's own way to a password is to ask the terminal.
+            return PEM_read_bio_PrivateKey(source, nil, { _, _, _, _ in -1 }, nil)
         }
         guard let key else { throw .failed("read PEM") }
         guard EVP_PKEY_is_a(key, "RSA") == 1 else {
@@ -80,6 +81,18 @@ public final class SigningKey: @unchecked Sendable {
         }
         guard outcome == 1 else { throw .failed("sign") }
         return Array(signature.prefix(count))
+    }
+
+    /// Signs any two texts as header and payload of a compact JWS (RFC 7515, section 7.1): whether
+    /// they make sense is the caller's affair.
+    public func compactJWS(header: String, payload: String) throws(SigningKeyError) -> String {
+        let input = Self.segment(header) + "." + Self.segment(payload)
+        let signature = try signature(of: Array(input.utf8).span)
+        return input + "." + String(decoding: Base64.url.encode(signature.span), as: UTF8.self)
+    }
+
+    private static func segment(_ text: String) -> String {
+        String(decoding: Base64.url.encode(Array(text.utf8).span), as: UTF8.self)
     }
 
     /// The public half as a JWK (RFC 7517) for a key set.

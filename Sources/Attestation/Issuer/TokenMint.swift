@@ -58,7 +58,7 @@ public struct TokenMint: Sendable {
 
     /// The JSON of a token's header: the members and their order are Google's.
     public var header: String {
-        "{\"kid\":\(quoted(keyID)),\"typ\":\"JWT\",\"alg\":\"RS256\"}"
+        "{\"kid\":\(keyID.jsonQuoted),\"typ\":\"JWT\",\"alg\":\"RS256\"}"
     }
 
     /// Signs a payload under the usual header.
@@ -68,23 +68,17 @@ public struct TokenMint: Sendable {
 
     /// Signs any two texts as header and payload: whether they make sense is the caller's affair.
     public func token(header: String, payload: String) throws(SigningKeyError) -> String {
-        let input = Self.segment(header) + "." + Self.segment(payload)
-        let signature = try key.signature(of: Array(input.utf8).span)
-        return input + "." + String(decoding: Base64.url.encode(signature.span), as: UTF8.self)
-    }
-
-    private static func segment(_ text: String) -> String {
-        String(decoding: Base64.url.encode(Array(text.utf8).span), as: UTF8.self)
+        try key.compactJWS(header: header, payload: payload)
     }
 
     private func claims(
         appID: String, now: Int64, lifetime: Int64, provider: String, tokenID: String? = nil
     ) -> String {
-        let audiences = audiences.map(quoted).joined(separator: ",")
+        let audiences = audiences.map(\.jsonQuoted).joined(separator: ",")
         let tokenID = tokenID ?? Self.randomTokenID()
         return """
-            {"sub":\(quoted(appID)),"aud":[\(audiences)],"provider":\(quoted(provider)),\
-            "iss":\(quoted(issuer)),"exp":\(now + lifetime),"iat":\(now),"jti":\(quoted(tokenID))}
+            {"sub":\(appID.jsonQuoted),"aud":[\(audiences)],"provider":\(provider.jsonQuoted),\
+            "iss":\(issuer.jsonQuoted),"exp":\(now + lifetime),"iat":\(now),"jti":\(tokenID.jsonQuoted)}
             """
     }
 
@@ -92,23 +86,5 @@ public struct TokenMint: Sendable {
     private static func randomTokenID() -> String {
         let bytes = (0..<16).map { _ in UInt8.random(in: .min ... .max) }
         return String(decoding: Base64.url.encode(bytes.span), as: UTF8.self)
-    }
-
-    /// A JSON string.
-    private func quoted(_ text: String) -> String {
-        var quoted = "\""
-        for scalar in text.unicodeScalars {
-            switch scalar {
-            case "\"", "\\":
-                quoted += "\\"
-                quoted.unicodeScalars.append(scalar)
-            case "\u{00}"..<"\u{20}":
-                let digits = String(scalar.value, radix: 16)
-                quoted += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
-            default:
-                quoted.unicodeScalars.append(scalar)
-            }
-        }
-        return quoted + "\""
     }
 }

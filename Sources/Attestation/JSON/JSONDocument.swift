@@ -1,5 +1,5 @@
 /// Why a text is not a JSON value that this module reads.
-enum JSONError: String, Error {
+package enum JSONError: String, Error {
     /// Not the grammar of RFC 8259, or not UTF-8.
     case syntax = "not JSON"
     /// An object has one name twice: two readers would see two different values (pitfall T11).
@@ -10,7 +10,7 @@ enum JSONError: String, Error {
 }
 
 /// The kinds of JSON values.
-enum JSONKind: UInt8 {
+package enum JSONKind: UInt8 {
     case object, array, string, number, `true`, `false`, null
 }
 
@@ -34,7 +34,7 @@ struct JSONNode {
 /// Values lie in one flat list in the order of the text and are named by their index; an object's
 /// members are pairs of a name and a value. The root is value 0.
 /// docs/decisions/0042-own-json-reader.md says why it is our own.
-struct JSONDocument {
+package struct JSONDocument {
     /// The text; escapes are resolved in place, so that every string is a run of these bytes.
     private let text: [UInt8]
     private let nodes: [JSONNode]
@@ -42,7 +42,7 @@ struct JSONDocument {
     /// Reads a whole text.
     ///
     /// - Throws: ``JSONError`` for anything but exactly one value with white space around it.
-    init(_ text: consuming [UInt8]) throws(JSONError) {
+    package init(_ text: consuming [UInt8]) throws(JSONError) {
         guard text.count <= JSONLimits.textBytes else { throw .tooLong }
         var text = text
         var reader = JSONReader(expectedNodes: text.count / 8 + 4)
@@ -53,13 +53,13 @@ struct JSONDocument {
     }
 
     /// The kind of a value.
-    func kind(of value: Int) -> JSONKind { nodes[value].kind }
+    package func kind(of value: Int) -> JSONKind { nodes[value].kind }
 
     /// How many members or elements an object or array has.
     func count(of value: Int) -> Int { Int(nodes[value].count) }
 
     /// The value of a member, or nil when `object` is none or has no such member.
-    func member(_ name: StaticString, of object: Int = 0) -> Int? {
+    package func member(_ name: StaticString, of object: Int = 0) -> Int? {
         guard nodes[object].kind == .object else { return nil }
         var index = object + 1
         for _ in 0..<nodes[object].count {
@@ -89,7 +89,7 @@ struct JSONDocument {
 
     /// The decoded characters of a string, as UTF-8, or nil when the value is none.
     @_lifetime(borrow self)
-    func string(_ value: Int) -> Span<UInt8>? {
+    package func string(_ value: Int) -> Span<UInt8>? {
         guard nodes[value].kind == .string else { return nil }
         return characters(value)
     }
@@ -98,7 +98,7 @@ struct JSONDocument {
     /// kind.
     ///
     /// No detour through `Double`: `1e400`, fractions and signs are no seconds (pitfall T9).
-    func integer(_ value: Int) -> Int64? {
+    package func integer(_ value: Int) -> Int64? {
         guard nodes[value].kind == .number, nodes[value].count <= 16 else { return nil }
         let digits = characters(value)
         var result: Int64 = 0
@@ -112,18 +112,18 @@ struct JSONDocument {
     }
 
     /// The elements of an array, in order; none when the value is no array.
-    func elements(of array: Int) -> Elements {
+    package func elements(of array: Int) -> Elements {
         guard nodes[array].kind == .array else { return Elements(nodes: nodes, index: 0, left: 0) }
         return Elements(nodes: nodes, index: array + 1, left: nodes[array].count)
     }
 
     /// Walks over the elements of an array.
-    struct Elements: Sequence, IteratorProtocol {
+    package struct Elements: Sequence, IteratorProtocol {
         fileprivate let nodes: [JSONNode]
         fileprivate var index: Int
         fileprivate var left: Int32
 
-        mutating func next() -> Int? {
+        package mutating func next() -> Int? {
             guard left > 0 else { return nil }
             left -= 1
             defer { index = Int(nodes[index].next) }
