@@ -152,6 +152,7 @@ final class HeadAssembly {
         text.append(0x20)
         text.append(isConnect ? authority : path)
         text.append(" HTTP/1.1\r\n")
+        let (authority, cookie) = (authority, cookie)
         if hasAuthority || hasHost {
             text.appendField("Host", authority.span)
         }
@@ -185,6 +186,7 @@ final class HeadAssembly {
     }
 
     private func finish(_ text: ByteBuffer) {
+        let lines = lines
         text.append(lines.bytes)
         if isTooLong {
             // Longer than what the parser allows, as the block was.
