@@ -10,8 +10,8 @@ public final class MemoryStore: ClaimStore {
     /// one reaches a table's capacity is twenty times as far off.
     private static let claimsPerShard = 2560
     private static let fewestShards = 64
-    /// Shards that one call of `purge` goes through: some 100 µs.
-    private static let shardsPerPurge = 32
+    /// Shards that one call of `purge` goes through: half a millisecond if all of it has expired.
+    private static let shardsPerPurge = 8
 
     public let reliableSince: Int64
     private let entryLimit: Int
