@@ -23,12 +23,14 @@ extension ConfigurationLoader {
                 upstream.balance = choice
             }
         }
-        if let setting = table.setting("protocol"), let name = setting.string(), name != "http/1.1"
-        {
-            if name == "h2" || name == "h2c" {
-                setting.error("is not supported yet: \(quoted(name))")
+        if let setting = table.setting("protocol"), let name = setting.string() {
+            if let known = Upstream.ServerProtocol(rawValue: name) {
+                upstream.serverProtocol = known
+            } else if name == "h2" {
+                setting.error("is not supported yet: \"h2\"")
             } else {
-                setting.error("must be \"http/1.1\", not \(quoted(name))")
+                setting.error(
+                    "is no protocol: \(quoted(name))", hint: "known: \"http/1.1\", \"h2c\"")
             }
         }
         if let count = table.setting("idle_connections")?.integer(in: 0...10_000) {

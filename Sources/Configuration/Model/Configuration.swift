@@ -190,8 +190,17 @@ public struct Upstream: Sendable, Equatable {
         case roundRobin = "round_robin"
     }
 
+    /// `protocol`; the raw values are those of the file.
+    public enum ServerProtocol: String, Sendable, CaseIterable {
+        case http1 = "http/1.1"
+        /// HTTP/2 without TLS, with prior knowledge (RFC 9113, section 3.3).
+        case h2c
+    }
+
     /// Unique; the label in logs and metrics.
     public var name: String
+    /// What the servers are spoken to in.
+    public var serverProtocol = ServerProtocol.http1
     /// At least one.
     public var servers: [ListenAddress]
     /// How a server is chosen.

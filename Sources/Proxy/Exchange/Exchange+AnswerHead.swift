@@ -53,6 +53,8 @@ extension Exchange {
     }
 
     private func writeStatusLine() {
+        // HTTP/2 has none, and some clients of HTTP/1.1 want one.
+        if answer.reason.isEmpty { return output.appendStatusLine(answer.status) }
         let upstreamInput = self.upstreamInput
         output.appendStatusLine(
             answer.status, reason: upstreamInput.bytes.slice(answer.reason))

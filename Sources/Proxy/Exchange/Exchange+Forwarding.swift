@@ -88,9 +88,24 @@ extension Exchange {
             if let socket = pool.takeIdle(index, now: state.loop.now) {
                 return .success(UpstreamLease(socket: socket, server: index, isReused: true))
             }
+            if pool.joinConnecting(index, client.waiter) {
+                pool.release(index)
+                if let failure = await othersConnected(client, pool) { return .failure(failure) }
+                continue
+            }
             tried |= index < 64 ? 1 << UInt64(index) : 0
-            switch await open(client, pool, index) {
+            let opened = await open(client, pool, index)
+            defer { pool.finishConnecting(index) }
+            switch opened {
             case .success(let socket):
+                if pool.isMultiplexed {
+                    guard let stream = pool.share(socket, index, state) else {
+                        pool.release(index)
+                        return .failure(ForwardingFailure(reason: .upstreamConnect))
+                    }
+                    return .success(
+                        UpstreamLease(socket: stream, server: index, isReused: false))
+                }
                 return .success(UpstreamLease(socket: socket, server: index, isReused: false))
             case .failure(let error):
                 pool.release(index)
@@ -108,6 +123,16 @@ extension Exchange {
             }
         }
         return .failure(ForwardingFailure(reason: failure))
+    }
+
+    /// Waits until a connection that another request opens is there, or is not.
+    private func othersConnected(_ client: ClientConnection, _ pool: UpstreamPool) async
+        -> ForwardingFailure?
+    {
+        let deadline = state.loop.now.advanced(byNanoseconds: pool.connectNanoseconds)
+        let reason = await client.waiter.wait(until: deadline)
+        if client.socket.isPeerClosed { return ForwardingFailure(reason: .clientAborted) }
+        return reason == .timedOut ? ForwardingFailure(reason: .upstreamConnectTimeout) : nil
     }
 
     private func open(_ client: ClientConnection, _ pool: UpstreamPool, _ index: Int) async

@@ -50,7 +50,7 @@ final class LoopState {
     /// The fewest spare exchanges at any time since the last sweep: that many were not needed.
     private var idleExchangeCount = 0
     private var connections: [ObjectIdentifier: ClientConnection] = [:]
-    private var flushes: [HTTP2ClientConnection] = []
+    private var flushes: [HTTP2Link] = []
     private var keyWaiters: [ObjectIdentifier: Waiter] = [:]
     private var refetches: [Int: Refetch] = [:]
 
@@ -184,8 +184,8 @@ final class LoopState {
     }
 
     /// Sends what a connection's streams write in this turn of the loop all at once.
-    func flushAfterJobs(_ connection: HTTP2ClientConnection) {
-        flushes.append(connection)
+    func flushAfterJobs(_ link: HTTP2Link) {
+        flushes.append(link)
     }
 
     /// The jobs that were ready have run.
@@ -193,7 +193,7 @@ final class LoopState {
         if flushes.isEmpty { return }
         let due = flushes
         flushes.removeAll(keepingCapacity: true)
-        for connection in due { connection.flush() }
+        for link in due { link.flush() }
     }
 
     /// Lets requests in flight finish and closes what is idle.

@@ -18,6 +18,11 @@ final class UpstreamServer {
     fileprivate(set) var activeCount = 0
     /// Its idle connections; the one that was used last is the last.
     fileprivate(set) var idle: [IdleConnection] = []
+    /// Connections that many requests share.
+    fileprivate var shared: [HTTP2UpstreamConnection] = []
+    /// A request is opening one of these, and others wait for it.
+    fileprivate var isConnecting = false
+    fileprivate var waiting: [Waiter] = []
     /// A server that refused a connection is asked again only after this, unless there is no other.
     fileprivate var avoidedUntil = MonotonicInstant(nanoseconds: 0)
 
@@ -58,11 +63,15 @@ final class UpstreamPool {
         servers = addresses.map { UpstreamServer(address: $0) }
     }
 
+    /// Requests share connections.
+    var isMultiplexed: Bool { upstream.serverProtocol == .h2c }
+
     /// How a request's body is delimited on the way to a server.
     func framing(for incoming: BodyFraming) -> BodyFraming {
+        if isMultiplexed { return .none }
         switch incoming {
-        case .chunked, .untilClose: .chunked
-        case .none, .length: .none
+        case .chunked, .untilClose: return .chunked
+        case .none, .length: return .none
         }
     }
 
@@ -96,6 +105,9 @@ final class UpstreamPool {
     /// The connection that was used last, when one lies idle and still stands.
     func takeIdle(_ index: Int, now: MonotonicInstant) -> (any Transport)? {
         let server = servers[index]
+        for connection in server.shared {
+            if let stream = connection.openStream() { return stream }
+        }
         while let connection = server.idle.popLast() {
             let socket = connection.socket
             if socket.isPeerClosed || socket.isBroken { continue }
@@ -136,7 +148,50 @@ final class UpstreamPool {
         for server in servers {
             for connection in server.idle { connection.socket.close() }
             server.idle.removeAll()
+            let shared = server.shared
+            for connection in shared { connection.retire() }
         }
+    }
+
+    // MARK: Shared connections
+
+    /// Whether another request is opening a connection that this one can share. One that is opening
+    /// it says `finishConnecting` when it knows how that went.
+    ///
+    /// - Parameter waiter: Is woken then.
+    func joinConnecting(_ index: Int, _ waiter: Waiter) -> Bool {
+        if !isMultiplexed { return false }
+        if servers[index].isConnecting {
+            if !servers[index].waiting.contains(where: { $0 === waiter }) {
+                servers[index].waiting.append(waiter)
+            }
+            return true
+        }
+        servers[index].isConnecting = true
+        return false
+    }
+
+    /// The attempt to open a shared connection is over.
+    func finishConnecting(_ index: Int) {
+        let server = servers[index]
+        server.isConnecting = false
+        let waiting = server.waiting
+        server.waiting.removeAll()
+        for waiter in waiting { waiter.wake() }
+    }
+
+    /// Shares a fresh connection, and opens its first stream.
+    func share(_ transport: any Transport, _ index: Int, _ state: LoopState) -> HTTP2Stream? {
+        let server = servers[index]
+        let connection = HTTP2UpstreamConnection(
+            transport, idleNanoseconds: idleNanoseconds, state: state
+        ) { ended in server.shared.removeAll { $0 === ended } }
+        guard let connection else { return nil }
+        server.shared.append(connection)
+        let stream = connection.openStream()
+        // Who is served now may have been served by an upstream that is not there any more.
+        if isRetired { connection.retire() }
+        return stream
     }
 
     private func candidate(tried: UInt64, now: MonotonicInstant?) -> Int? {

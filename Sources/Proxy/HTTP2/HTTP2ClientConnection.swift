@@ -1,0 +1,109 @@
+internal import HTTP
+internal import Reactor
+
+/// One HTTP/2 connection of a client: a task for each request, none for the connection.
+final class HTTP2ClientConnection {
+    private static let lingerTime = Duration.seconds(1)
+    /// Between the notice that no more streams are welcome and the end of taking them: one round
+    /// trip, generously (RFC 9113, section 6.8).
+    private static let shutdownNotice = Duration.milliseconds(500)
+
+    /// The connection as it was accepted: peer, listener, transport and accounting.
+    private let origin: ClientConnection
+    private let state: LoopState
+    private let link: HTTP2Link
+    private var idleSince: MonotonicInstant
+    private var shutdownAt = MonotonicInstant.never
+    private var closesAt = MonotonicInstant.never
+    private var isShuttingDown = false
+
+    /// Takes a connection over. Nil without memory.
+    ///
+    /// - Parameter received: What came of it already.
+    init?(_ origin: ClientConnection, received: ByteBuffer?) {
+        var limits = HTTP2Limits()
+        limits.head = origin.listener.headLimits
+        guard
+            let link = try? HTTP2Link(
+                origin.socket, role: .server, limits: limits, state: origin.state)
+        else { return nil }
+        self.origin = origin
+        self.link = link
+        state = origin.state
+        idleSince = state.loop.now
+        link.owner = self
+        link.session.onRequest = { [unowned self] stream in begin(stream) }
+        if let received {
+            link.take(received)
+            received.removeAll()
+        }
+        link.readAll()
+        if !link.isClosed { sleep() }
+    }
+
+    private func begin(_ stream: HTTP2Stream) {
+        origin.setActive(true)
+        let request = ClientConnection(stream, of: origin)
+        request.open()
+        state.startServing(request)
+    }
+
+    private func sleep() {
+        let hasStreams = link.session.hasStreams
+        if hasStreams { idleSince = state.loop.now }
+        origin.setActive(hasStreams)
+        let idle = hasStreams ? MonotonicInstant.never : idleDeadline
+        origin.waiter.sleep(self, until: min(idle, closesAt, shutdownAt))
+    }
+
+    private var idleDeadline: MonotonicInstant {
+        idleSince.advanced(byNanoseconds: origin.listener.idleNanoseconds)
+    }
+
+    /// Takes no more streams, after a notice so that those on the way are not lost.
+    private func startShutdown() {
+        if isShuttingDown { return }
+        isShuttingDown = true
+        link.session.announceShutdown()
+        shutdownAt = state.loop.now.advanced(by: Self.shutdownNotice)
+    }
+
+    /// Closes once everything is said and the peer had time to read it.
+    private func startClosing() {
+        if closesAt == .never { closesAt = state.loop.now.advanced(by: Self.lingerTime) }
+    }
+}
+
+extension HTTP2ClientConnection: HTTP2LinkOwner {
+    func linkMoved() {
+        if link.hasFailed || link.session.isOver { startClosing() }
+        if closesAt != .never && link.isFlushed && !link.session.hasStreams {
+            link.finishWriting()
+        }
+        sleep()
+    }
+
+    func linkClosed() {
+        origin.end()
+    }
+}
+
+extension HTTP2ClientConnection: Sleeper {
+    func awaken(_ reason: WakeReason) {
+        if link.isClosed { return }
+        let now = state.loop.now
+        if origin.isAborted || now >= closesAt { return link.close() }
+        link.readAll()
+        if link.isClosed { return }
+        link.resumeSending()
+        if state.isDraining { startShutdown() }
+        if now >= shutdownAt {
+            shutdownAt = .never
+            link.session.finishShutdown()
+        } else if !link.session.hasStreams && now >= idleDeadline {
+            link.session.finishShutdown()
+            startClosing()
+        }
+        linkMoved()
+    }
+}

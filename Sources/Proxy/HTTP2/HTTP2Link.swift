@@ -1,0 +1,134 @@
+internal import HTTP
+internal import Reactor
+
+/// Who answers for an HTTP/2 connection.
+protocol HTTP2LinkOwner: AnyObject {
+    /// Bytes came and were taken, or bytes went out.
+    func linkMoved()
+    /// The connection broke, or the peer ended it; its streams were told.
+    func linkClosed()
+}
+
+/// Moves bytes between a transport and an HTTP/2 session. It needs no task: its owner calls it when
+/// the transport has something, and the loop once after its jobs when streams have written.
+final class HTTP2Link {
+    /// What is produced in advance of what the transport takes.
+    private static let outputLimit = 64 << 10
+
+    let transport: any Transport
+    let session: HTTP2Session
+    /// The session ended the connection; what explains it may still go out.
+    private(set) var hasFailed = false
+    private(set) var isClosed = false
+    weak var owner: (any HTTP2LinkOwner)?
+
+    private let state: LoopState
+    /// What the transport did not take yet; nil when it took all.
+    private var pending: ByteBuffer?
+    private var isFlushDue = false
+    private var hasFinishedWriting = false
+
+    /// Begins a connection; nothing is sent before the loop's jobs have run.
+    ///
+    /// - Throws: `noMemory`.
+    init(
+        _ transport: any Transport, role: HTTP2Session.Role, limits: HTTP2Limits, state: LoopState
+    ) throws(Errno) {
+        self.transport = transport
+        self.state = state
+        session = try HTTP2Session(role: role, limits: limits, now: state.loop.now)
+        session.onOutput = { [unowned self] in scheduleFlush() }
+        scheduleFlush()
+    }
+
+    /// Everything that was said has been taken by the transport.
+    var isFlushed: Bool { pending == nil && !isFlushDue }
+
+    /// Takes what the transport has.
+    func readAll() {
+        let scratch = state.scratch
+        while transport.isReadable && !isClosed {
+            scratch.removeAll()
+            switch try? transport.read(into: scratch) {
+            case .bytes: take(scratch)
+            case .wouldBlock: return
+            case .endOfStream, nil: return close()
+            }
+        }
+    }
+
+    /// Takes bytes that came already.
+    func take(_ buffer: ByteBuffer) {
+        if hasFailed { return }
+        do throws(HTTP2Failure) {
+            try session.receive(buffer.bytes, now: state.loop.now)
+        } catch {
+            hasFailed = true
+            scheduleFlush()
+        }
+    }
+
+    /// Sends at the end of this turn of the loop.
+    func scheduleFlush() {
+        if isFlushDue || isClosed { return }
+        isFlushDue = true
+        state.flushAfterJobs(self)
+    }
+
+    /// The transport may take what it did not take before.
+    func resumeSending() {
+        if pending != nil { scheduleFlush() }
+    }
+
+    /// Sends what the session and its streams have to say.
+    func flush() {
+        isFlushDue = false
+        if isClosed { return }
+        let output = pending ?? state.scratch
+        if pending == nil { output.removeAll() }
+        var hasMore = true
+        while hasMore || !output.isEmpty {
+            if hasMore && output.count < Self.outputLimit {
+                hasMore = session.produce(into: output, limit: Self.outputLimit)
+            }
+            if output.isEmpty { break }
+            let result = try? output.withUnsafeBytes { bytes throws(Errno) in
+                try transport.write(bytes)
+            }
+            guard case .bytes(let count)? = result else {
+                if result == nil { return close() }
+                break
+            }
+            output.consume(count)
+        }
+        keep(output)
+        owner?.linkMoved()
+    }
+
+    /// Keeps what was not taken: the loop's own buffer is for everybody.
+    private func keep(_ output: ByteBuffer) {
+        if output.isEmpty {
+            pending = nil
+        } else if pending == nil {
+            let kept = ByteBuffer(capacity: output.count)
+            kept.append(output.bytes)
+            output.removeAll()
+            pending = kept
+        }
+    }
+
+    /// Ends our side, once.
+    func finishWriting() {
+        if hasFinishedWriting { return }
+        hasFinishedWriting = true
+        transport.finishWriting()
+    }
+
+    /// Gives the connection up; its streams fail.
+    func close() {
+        if isClosed { return }
+        isClosed = true
+        session.abandon()
+        owner?.linkClosed()
+    }
+}
