@@ -95,7 +95,9 @@ let package = Package(
             exclude: ["Golden"]),
         tests(
             of: "portcullis",
-            imports: ["Configuration", "Policy", "Attestation", "Reactor", "TestKit"]),
+            imports: [
+                "Configuration", "Policy", "Attestation", "Reactor", "Replay", "TestKit",
+            ]),
         tests(
             of: "Proxy",
             imports: [

@@ -1,4 +1,4 @@
-internal import Attestation
+public import Attestation
 
 /// What makes two presented tokens the same token: 128 bits of a SHA-256 that stores keep instead of
 /// the token, so no store, however it is read, gives a token away.
@@ -42,6 +42,22 @@ public struct ClaimKey: Hashable, Sendable {
         hash.update(UInt8(ascii: "t"))
         hash.update(signedBytes)
         self.init(hash.finalize())
+    }
+
+    /// The key of a verified token.
+    ///
+    /// - Parameters:
+    ///   - issuer: Its claim `iss`.
+    ///   - text: The whole token as it was sent. Its signature is left out: whoever finds a second
+    ///     one for the same bytes has no second token.
+    public init(of token: VerifiedToken, issuer: String, text: Span<UInt8>) {
+        if let id = token.tokenID {
+            self.init(issuer: issuer, tokenID: id)
+            return
+        }
+        var end = text.count
+        while end > 0 && text[end - 1] != UInt8(ascii: ".") { end -= 1 }
+        self.init(issuer: issuer, signedBytes: text.extracting(first: max(0, end - 1)))
     }
 
     private init(_ digest: SHA256Digest) {

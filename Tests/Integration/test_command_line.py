@@ -10,6 +10,7 @@ import pytest
 from harness import tokens
 from harness.origin import wait_until
 from harness.proxy import BINARY, PROJECTS, ROOT, ROUTES, configuration
+from harness.replay import limited
 
 
 def run(*arguments, stdin: str = "", within: float = 20) -> subprocess.CompletedProcess:
@@ -212,6 +213,42 @@ def test_explain_tells_who_is_in_the_share(config):
     ends = {explain(path, "GET", "http://api.example.test/enforced/x", "-H", f"X-Client: {number}").returncode
             for number in range(20)}
     assert ends == {0, 1}
+
+
+# Explain, about tokens that are used once
+
+def once(config, store: str):
+    """A configuration whose enforced route takes each token once."""
+    return config(lambda text: text.replace('app_check = "enforce"', 'app_check = "enforce"\nreplay = "enforce"', 1)
+                  + f"\n[replay]\n{store}\n")
+
+
+def ask(path, token: str) -> subprocess.CompletedProcess:
+    return explain(path, "GET", "http://api.example.test/enforced/x", "-H", f"X-Firebase-AppCheck: {token}")
+
+
+def test_R6_explain_tells_a_session_token_by_its_life(config, keys, mint):
+    done = ask(once(config, 'store = "memory"'), mint())
+    assert done.returncode == 1
+    assert "not_limited_use" in done.stdout and done.stdout.rstrip().endswith("401 limited_use_required"), done.stdout
+
+
+def test_explain_of_claims_in_memory_says_who_knows(config, keys):
+    done = ask(once(config, 'store = "memory"'), limited(keys.first))
+    assert done.returncode == 0
+    assert "only the running process knows" in done.stdout
+    assert done.stdout.rstrip().endswith("provided the token was not used before"), done.stdout
+
+
+def test_R11_explain_says_that_redis_cannot_be_asked_and_what_would_come_of_it(config, keys, tmp_path):
+    store = f'store = "redis"\nredis = "redis+unix://:hunter2@{tmp_path}/none.sock"'
+    done = ask(once(config, store), limited(keys.first))
+    assert done.returncode == 1
+    assert "store redis cannot be asked" in done.stdout and "none.sock" in done.stdout, done.stdout
+    assert done.stdout.rstrip().endswith("503 verification_unavailable"), done.stdout
+    assert "hunter2" not in done.stdout + done.stderr
+    done = ask(once(config, store + '\nwhen_unavailable = "allow"'), limited(keys.first))
+    assert done.returncode == 0 and re.search(r"action +allow$", done.stdout, re.M), done.stdout
 
 
 def test_explain_never_repeats_a_whole_token(config, mint):

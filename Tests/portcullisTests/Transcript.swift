@@ -1,5 +1,6 @@
 import Attestation
 import Configuration
+import Replay
 import TestKit
 
 @testable import portcullis
@@ -15,14 +16,23 @@ final class Transcript {
 
     init(
         _ arguments: [String], files: [String: String] = [:], input: String? = nil,
-        fetched: (any KeySetSource)? = nil, now: Int64 = TestIssuer.now
+        fetched: (any KeySetSource)? = nil, claims: any ClaimInspector = NoClaims(),
+        now: Int64 = TestIssuer.now
     ) {
         let surroundings = Surroundings(
             file: { path in files[path].map { Array($0.utf8) } }, environment: { _ in nil })
         let console = Console(
             print: { self.output.append($0) }, complain: { self.errors.append($0) },
             readInput: { input }, surroundings: surroundings, now: { now },
-            fetchedKeySets: fetched ?? LocalKeySets(surroundings: surroundings))
+            fetchedKeySets: fetched ?? LocalKeySets(surroundings: surroundings),
+            claims: claims)
         exitCode = Invocation.perform(arguments, console: console)
+    }
+}
+
+/// For tests in which nothing was ever claimed.
+struct NoClaims: ClaimInspector {
+    func inspect(_ claim: Claim, in configuration: Configuration) -> ClaimInspection {
+        .answered(.claimed)
     }
 }

@@ -50,4 +50,12 @@ public final class VerifiedToken: Sendable {
         self.keyID = keyID
         self.key = key
     }
+
+    /// How long the token lives from its issue on, in seconds: five minutes where it is meant for
+    /// one use. The verifier bounds it; in a value of other making it is the longest there is where
+    /// it cannot be told.
+    public var lifetime: Int64 {
+        let (seconds, overflow) = expiresAt.subtractingReportingOverflow(issuedAt)
+        return overflow ? .max : seconds
+    }
 }

@@ -24,6 +24,12 @@ public struct Enforcement: Sendable, Equatable {
         self.replay = min(replay, appCheck)
         self.whenUnavailable = whenUnavailable
     }
+
+    /// For what the claim store says: its word counts for as much as `replay` says, even where it is
+    /// about the token itself, as `expired` is (pitfall R15).
+    public var ofClaims: Enforcement {
+        Enforcement(appCheck: replay, replay: replay, whenUnavailable: whenUnavailable)
+    }
 }
 
 extension Route {

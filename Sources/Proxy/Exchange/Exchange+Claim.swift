@@ -19,9 +19,7 @@ struct ClaimState {
 extension Exchange {
     /// Whether the verified token lives too long for one that is used once.
     var hasSessionToken: Bool {
-        guard let token = record.token else { return false }
-        let (lifetime, overflow) = token.expiresAt.subtractingReportingOverflow(token.issuedAt)
-        return overflow || lifetime > serving.limitedUseLifetime
+        record.token.map { $0.lifetime > serving.limitedUseLifetime } ?? false
     }
 
     /// Spends the request's token, exactly once for each request: after this nothing that is sent
@@ -66,6 +64,13 @@ extension Exchange {
         return record.mayBeSpent ? problem.spent : problem.problem
     }
 
+    /// The answer to a rejection: one for which the store is the reason says what became of the
+    /// token.
+    func prepared(for code: RejectionCode) -> PreparedAnswer {
+        guard claims.isEnforced, code == .verificationUnavailable else { return code.prepared }
+        return record.mayBeSpent ? .unavailableSpent : .unavailableUnspent
+    }
+
     private func makeClaim(_ token: VerifiedToken, needsToken: Bool) -> Claim {
         var claim = Claim(
             key: claimKey(of: token), issuedAt: token.issuedAt,
@@ -81,32 +86,18 @@ extension Exchange {
     }
 
     private func claimKey(of token: VerifiedToken) -> ClaimKey {
-        let issuer = serving.projects[token.project].issuer
-        if let id = token.tokenID { return ClaimKey(issuer: issuer, tokenID: id) }
         let input = self.input
-        let bytes = input.pinnedBytes.slice(tokenRange)
-        // The signature is left out: whoever finds a second one for the same bytes has no second
-        // token.
-        var end = bytes.count
-        while end > 0 && bytes[end - 1] != UInt8(ascii: ".") { end -= 1 }
-        return ClaimKey(issuer: issuer, signedBytes: bytes.extracting(first: max(0, end - 1)))
+        return ClaimKey(
+            of: token, issuer: serving.projects[token.project].issuer,
+            text: input.pinnedBytes.slice(tokenRange))
     }
 
     private var tokenRange: ByteRange { head.fields.first(.appCheckToken)?.value ?? .empty }
 
     private func note(_ outcome: ClaimOutcome) -> Verdict {
         record.claim = ClaimResult(outcome)
-        switch outcome {
-        case .claimed: return .verified
-        case .reused: return .reused
-        case .predates, .full: return .unavailable(.replayStore)
-        case .unavailable(let failure):
-            record.claimFailure = failure
-            return .unavailable(.replayStore)
-        case .expired: return .invalid(.expired)
-        case .refused: return .invalid(.signature)
-        case .unsupported: return .notLimitedUse
-        }
+        if case .unavailable(let failure) = outcome { record.claimFailure = failure }
+        return Verdict(outcome)
     }
 }
 

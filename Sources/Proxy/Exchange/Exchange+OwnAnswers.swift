@@ -11,7 +11,7 @@ extension Exchange {
 
     /// Policy rejected the request.
     func reject(_ client: ClientConnection, _ code: RejectionCode) async -> Fate {
-        await answer(client, code.prepared)
+        await answer(client, prepared(for: code))
     }
 
     /// The request cannot be served, for a reason that has nothing to do with its token.

@@ -9,6 +9,11 @@ final class PreparedAnswer: Sendable {
     /// The status line, and the fields that say nothing about the request.
     let head: [UInt8]
 
+    /// 503 where the claim store did not answer, and the token may be spent.
+    static let unavailableSpent = PreparedAnswer(RejectionCode.verificationUnavailable.spent)
+    /// 503 where the claim store could not be asked, and the token is as good as before.
+    static let unavailableUnspent = PreparedAnswer(RejectionCode.verificationUnavailable.unspent)
+
     init(_ problem: Problem) {
         self.problem = problem
         let buffer = ByteBuffer(capacity: 512)

@@ -93,9 +93,7 @@ final class ServedRoute: Sendable {
         let enforcement = route.enforcement(storeDefault: storeDefault)
         self.enforcement = enforcement
         claimsTokens = enforcement.replay != .off
-        claimEnforcement = Enforcement(
-            appCheck: enforcement.replay, replay: enforcement.replay,
-            whenUnavailable: enforcement.whenUnavailable)
+        claimEnforcement = enforcement.ofClaims
         upstream = route.upstream
         forwardsToken = route.forwardToken
         let isPartial = route.mode == .enforce && route.enforcedShare < EnforcedShare.everybody

@@ -15,6 +15,8 @@ struct Console {
     var now: () -> Int64
     /// Key sets, fetched where they are behind a URL.
     var fetchedKeySets: any KeySetSource
+    /// Where it is looked up whether a token was used.
+    var claims: any ClaimInspector
 
     /// The descriptors 0, 1 and 2 of this process.
     static var process: Console {
@@ -24,7 +26,8 @@ struct Console {
             readInput: { readAll(0) },
             surroundings: .process,
             now: { Syscalls.wallMicroseconds() / 1_000_000 },
-            fetchedKeySets: FetchedKeySets())
+            fetchedKeySets: FetchedKeySets(),
+            claims: StoreInspector())
     }
 
     /// Writes what can be written: nobody is left to tell that a terminal is gone.

@@ -2,6 +2,8 @@ internal import Attestation
 internal import Configuration
 internal import HTTP
 internal import Policy
+internal import Reactor
+internal import Replay
 
 /// `portcullis explain`: what would happen to a request, and why. Sends nothing.
 struct ExplainCommand {
@@ -106,34 +108,48 @@ struct ExplainCommand {
             ? console.fetchedKeySets : LocalKeySets(surroundings: console.surroundings)
         let judgement = TokenJudgement(
             sent, on: route, of: configuration, keys: keys, now: console.now())
+        let use = judgeUse(judgement, route, configuration)
+        let verdict = use?.verdict ?? judgement.verdict
         console.print("\nToken")
-        for step in judgement.steps { show(step) }
-        line("verdict", words(judgement.verdict))
+        for step in judgement.steps + (use?.steps ?? []) { show(step) }
+        line("verdict", words(verdict))
         if let note = judgement.note { line("note", note) }
         let client = EnforcedClient(sent, route, judgement, clientIP: request.clientIP)
         console.print("\nDecision")
         line("client", client.description)
-        if let reason = judgement.signatureUnchecked {
-            line("caution", "the signature was not checked: \(reason)")
-        }
-        let condition = judgement.signatureUnchecked == nil ? "" : ", provided the signature holds"
+        let provisos = Provisos(judgement, use)
+        for caution in provisos.cautions { line("caution", caution) }
         let upstream = RouteWording(configuration).upstream(of: route)
         if judgement.isPreflight, route.cors?.answerPreflights == true {
             return conclude(.done, "answered here: a preflight")
         }
         let enforcement = route.enforcement(storeDefault: configuration.replay.whenUnavailable)
-        switch enforcement.decide(judgement.verdict, isInShare: { client.isInside }) {
+        let rules = use?.isOfStore == true ? enforcement.ofClaims : enforcement
+        switch rules.decide(verdict, isInShare: { client.isInside }) {
         case .forward(let permit):
             line("action", permit.action.rawValue)
             let reservation =
                 permit.action == .wouldReject
                 ? ", although enforcement would refuse it with "
-                    + "\(judgement.verdict.rejectionCode?.rawValue ?? "")" : ""
-            return conclude(.done, "forwarded to \(upstream)\(reservation)\(condition)")
+                    + "\(verdict.rejectionCode?.rawValue ?? "")" : ""
+            return conclude(.done, "forwarded to \(upstream)\(reservation)\(provisos.condition)")
         case .reject(let code):
             line("action", Action.reject.rawValue)
             return conclude(.wrong, "refused: \(code.status) \(code.rawValue)")
         }
+    }
+
+    /// What the token's use comes to; nil where it does not matter.
+    private func judgeUse(
+        _ judgement: TokenJudgement, _ route: Route, _ configuration: Configuration
+    ) -> UseJudgement? {
+        let enforcement = route.enforcement(storeDefault: configuration.replay.whenUnavailable)
+        guard enforcement.replay != .off, judgement.verdict == .verified,
+            let token = judgement.token
+        else { return nil }
+        return UseJudgement(
+            token.verified, text: token.text, of: configuration, claims: console.claims,
+            at: ClaimInstant(wallMicroseconds: console.now() * 1_000_000, monotonic: .now))
     }
 
     private func show(_ step: VerificationStep) {
@@ -165,4 +181,25 @@ struct ExplainCommand {
     }
 
     private func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+}
+
+/// What the result depends on.
+private struct Provisos {
+    /// Sentences.
+    private(set) var cautions: [String] = []
+    /// Ends the result's sentence, if anything is left open.
+    private(set) var condition = ""
+
+    init(_ judgement: TokenJudgement, _ use: UseJudgement?) {
+        var open: [String] = []
+        if let reason = judgement.signatureUnchecked {
+            cautions.append("the signature was not checked: \(reason)")
+            open.append("the signature holds")
+        }
+        if let reason = use?.useUnknown {
+            cautions.append("whether the token was used is not known: \(reason)")
+            open.append("the token was not used before")
+        }
+        if !open.isEmpty { condition = ", provided \(open.joined(separator: " and "))" }
+    }
 }

@@ -5,9 +5,11 @@ internal import Policy
 struct RuleReport {
     private let route: Route
     private let wording: RouteWording
+    private let configuration: Configuration
 
     init(_ route: Route, _ configuration: Configuration) {
         self.route = route
+        self.configuration = configuration
         wording = RouteWording(configuration)
     }
 
@@ -15,7 +17,7 @@ struct RuleReport {
     func print(_ console: Console) {
         console.print("\nRules")
         for (name, value) in lines {
-            let padding = String(repeating: " ", count: max(1, 16 - name.count))
+            let padding = String(repeating: " ", count: max(1, 18 - name.count))
             console.print("  \(name)\(padding)\(value)")
         }
     }
@@ -31,6 +33,7 @@ struct RuleReport {
             lines.append(("projects", projects ?? "every one"))
             lines.append(("apps", wording.apps(of: route)))
         }
+        lines += replayLines
         lines.append(("forward_token", route.forwardToken ? "yes" : "no, removed on the way"))
         if let cors = route.cors {
             let origins = cors.allowOrigins.joined(separator: ", ")
@@ -38,5 +41,21 @@ struct RuleReport {
             lines.append(("cors", "\(origins); preflights are \(preflights)"))
         }
         return lines
+    }
+
+    private var replayLines: [(String, String)] {
+        if route.replay == .off { return [("replay", "off")] }
+        let settings = configuration.replay
+        let store = StoreWording(configuration)
+        let own = route.whenUnavailable.map { "\($0.rawValue), of this route" }
+        return [
+            ("replay", route.replay.rawValue),
+            ("store", "\(store.name): \(store.place)"),
+            (
+                "limited_use",
+                "tokens that live for \(spelling(of: settings.limitedUseMaxLifetime)) at most"
+            ),
+            ("when_unavailable", own ?? settings.whenUnavailable.rawValue),
+        ]
     }
 }

@@ -13,6 +13,8 @@ struct TokenJudgement {
     /// The app that a verified token names.
     private(set) var app: AppIndex?
     private(set) var appID: String?
+    /// The token and its text, when nothing is wrong with it, or could be but its signature.
+    private(set) var token: (verified: VerifiedToken, text: [UInt8])?
     /// The request asks whether another may be sent (Fetch, section 4.8).
     private(set) var isPreflight = false
     /// In words, where the verdict needs any.
@@ -82,7 +84,7 @@ struct TokenJudgement {
         let found = verifier.verify(token.span, now: now, keys: keys)
         verdict = route.verdict(of: found)
         switch found {
-        case .verified(let verified): explainApp(verified, on: route)
+        case .verified(let verified): accept(verified, token, on: route)
         case .attestationFailed: note = "the app's SDK could not attest: see its own log"
         case .debugSecret:
             note = "a debug secret belongs into the Firebase console, never into a request"
@@ -90,8 +92,15 @@ struct TokenJudgement {
         case .keysUnavailable(let project):
             if case .failure(let error)? = sets[project] { signatureUnchecked = error.reason }
             steps = steps.map(Self.withoutKeys)
-            verdict = Self.assumingSignature(steps)
+            let assumed = verifier.assumingSignature(token.span, now: now)
+            verdict = route.verdict(of: assumed)
+            if case .verified(let verified) = assumed { accept(verified, token, on: route) }
         }
+    }
+
+    private mutating func accept(_ verified: VerifiedToken, _ text: [UInt8], on route: Route) {
+        token = (verified, text)
+        explainApp(verified, on: route)
     }
 
     /// The last step: may this app call this route?
@@ -111,18 +120,5 @@ struct TokenJudgement {
     private static func withoutKeys(_ step: VerificationStep) -> VerificationStep {
         ["key", "signature"].contains(step.name)
             ? VerificationStep(name: step.name, outcome: .skipped("no keys")) : step
-    }
-
-    /// What the claims alone come to.
-    private static func assumingSignature(_ steps: [VerificationStep]) -> Verdict {
-        let failed = steps.first {
-            if case .fails = $0.outcome { true } else { false }
-        }
-        guard let name = failed?.name else { return .verified }
-        switch name {
-        case "expiry": return .invalid(.expired)
-        case "not_before": return .invalid(.notYetValid)
-        default: return .invalid(InvalidReason(rawValue: name) ?? .malformed)
-        }
     }
 }
