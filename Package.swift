@@ -89,7 +89,13 @@ let package = Package(
         tests(of: "HTTP", imports: ["Reactor", "TLS", "TestKit"]),
         tests(of: "Attestation", imports: ["TestKit", "COpenSSL"]),
         tests(of: "Policy", imports: ["Attestation", "TestKit"]),
-        tests(of: "Replay", imports: ["Reactor", "TLS", "HTTP", "Attestation", "TestKit"]),
+        tests(
+            of: "Replay",
+            imports: ["Reactor", "TLS", "HTTP", "Attestation", "TestKit", "claim-hammer"]),
+        // A process that the tests of the file store kill.
+        .executableTarget(
+            name: "claim-hammer", dependencies: ["Reactor", "Replay"], path: "Tests/ClaimHammer",
+            swiftSettings: settings),
         tests(
             of: "Configuration", imports: ["Policy", "Attestation", "TestKit"],
             exclude: ["Golden"]),

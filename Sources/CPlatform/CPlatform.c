@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 int CPlatform_epoll_create(void) { return epoll_create1(EPOLL_CLOEXEC); }
@@ -70,6 +71,29 @@ ssize_t CPlatform_send2(
 }
 
 int CPlatform_open(const char *path, int flags, unsigned mode) { return open(path, flags, mode); }
+
+int CPlatform_reserve(int descriptor, int64_t bytes) {
+    return fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, bytes);
+}
+
+uint32_t CPlatform_file_system_magic(int descriptor) {
+    struct statfs status;
+    return fstatfs(descriptor, &status) == 0 ? (uint32_t)status.f_type : 0;
+}
+
+int64_t CPlatform_free_bytes(int descriptor) {
+    struct statfs status;
+    // A tmpfs without a limit has no blocks at all.
+    if (fstatfs(descriptor, &status) != 0 || status.f_blocks == 0) return INT64_MAX;
+    int64_t bytes;
+    return __builtin_mul_overflow(status.f_bfree, status.f_bsize, &bytes) ? INT64_MAX : bytes;
+}
+
+int64_t CPlatform_file_size_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur > INT64_MAX) return INT64_MAX;
+    return (int64_t)limit.rlim_cur;
+}
 
 int CPlatform_usable_processors(void) {
     cpu_set_t set;

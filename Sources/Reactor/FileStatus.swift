@@ -1,6 +1,6 @@
 internal import Glibc
 
-/// What tells one version of a file from another, as fstat(2) has it.
+/// What tells one version of a file from another, and what it takes, as fstat(2) has it.
 public struct FileStatus: Sendable, Equatable {
     /// Not a folder, device or pipe.
     public let isRegularFile: Bool
@@ -8,6 +8,8 @@ public struct FileStatus: Sendable, Equatable {
     public let permissions: UInt32
     /// Bytes.
     public let size: Int64
+    /// Bytes of the disk that it takes.
+    public let allocatedBytes: Int64
     /// Of the file system and, in it, of the file: a renamed-over path has another file.
     public let device: UInt64
     /// Changes when another file takes the name.
@@ -20,6 +22,7 @@ public struct FileStatus: Sendable, Equatable {
         isRegularFile = status.st_mode & S_IFMT == S_IFREG
         permissions = status.st_mode & 0o7777
         size = Int64(status.st_size)
+        allocatedBytes = Int64(status.st_blocks) &* 512
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
         modifiedNanoseconds =

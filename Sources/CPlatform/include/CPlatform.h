@@ -44,6 +44,19 @@ ssize_t CPlatform_send2(
     int descriptor, const void *first, size_t firstCount, const void *second, size_t secondCount);
 
 int CPlatform_open(const char *path, int flags, unsigned mode);
+
+// Takes disk space for the first bytes of a file and leaves its size alone: fallocate(2) itself.
+int CPlatform_reserve(int descriptor, int64_t bytes);
+
+// What kind of file system a descriptor is on (statfs(2)); 0 when nobody knows.
+uint32_t CPlatform_file_system_magic(int descriptor);
+
+// Bytes that are free on a descriptor's file system (statfs(2)); INT64_MAX when nobody knows.
+int64_t CPlatform_free_bytes(int descriptor);
+
+// How long a file may be (RLIMIT_FSIZE); INT64_MAX without a limit.
+int64_t CPlatform_file_size_limit(void);
+
 int CPlatform_usable_processors(void);
 
 // Raises the soft limit of descriptors to the hard one; returns what it is then.
