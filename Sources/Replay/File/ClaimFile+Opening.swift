@@ -1,7 +1,7 @@
 internal import Reactor
 
 extension ClaimFile {
-    private static let bytesPerEntry = 192
+    private static let bytesPerEntry = 160
     private static let claimsName = "claims"
     private static let expiryName = "expiry"
 

@@ -6,7 +6,8 @@ internal import Synchronization
 /// processes, kill -9 in the middle of a claim included; a reboot it starts anew.
 /// docs/decisions/0051-file-store.md has the reasons and the figures.
 public final class FileStore: ClaimStore {
-    /// How many claims a purge forgets under the file's lock: some 200 microseconds.
+    /// How many claims a purge forgets under the file's lock: 70 to 280 microseconds,
+    /// the longer the more there are.
     static let purgeBatch = 128
 
     let file: ClaimFile
@@ -21,7 +22,7 @@ public final class FileStore: ClaimStore {
     /// - Parameters:
     ///   - directory: The folder above it must exist.
     ///   - entryLimit: Claims that are remembered at most, 1 or more. Their disk space is taken at
-    ///     once: about 200 bytes for each.
+    ///     once: 160 bytes for each.
     ///   - now: What the machine may have claimed before is not known to a new file.
     ///   - boot: The machine's, but for tests.
     /// - Throws: what keeps it from being used, where, and what to do.
