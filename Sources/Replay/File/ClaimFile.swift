@@ -194,6 +194,8 @@ final class ClaimFile: Sendable {
     func grow(to bytes: Int) throws(StoreOpenError) {
         try content.withLock { content throws(StoreOpenError) in
             guard let content, content.lmdb.mapBytes < bytes else { return }
+            // Another process may have made it larger than that already.
+            let bytes = max(bytes, place.dataFile().bytes)
             try place.reserve(content.lmdb.descriptor, bytes: bytes)
             do throws(LMDBError) {
                 try content.lmdb.setMapBytes(bytes)

@@ -56,6 +56,10 @@ struct FileStoreProcessTests {
         var count = 0
         while hammer.next() != nil { count += 1 }
         #expect(count == 60_000)
+        // A third that wants something in between must not cut the file.
+        let middle = try open(entryLimit: 50_000)
+        #expect(middle.statistics.byteLimit ?? 0 > 100_000 * 150)
+        middle.close()
         // Its own limit is reached long since; what the other claimed it sees all the same.
         #expect(store.statistics.entries == 60_001)
         #expect(store.claim(claim(59_999)) == .reused)
