@@ -104,13 +104,14 @@ actor AccessTokenKeeper {
             return life - max(min(intervals.margin, life / 4), reserve)
         case .failure(let failure, let reason, let hint):
             failures = min(failures + 1, 16)
-            tokens.failed(failure)
+            // Before anybody is answered so: the reason is in the log when the refusal is.
             notices.failed(
                 .accessToken, "no access token for Google's replay protection",
                 [
                     ("source", account.tokenURL.endpoint.description), ("reason", reason),
                     ("hint", hint),
                 ])
+            tokens.failed(failure)
             let pause = intervals.firstPause * Double(1 << (failures - 1))
             return min(pause, intervals.longestPause) * Double.random(in: 0.8...1.2)
         }

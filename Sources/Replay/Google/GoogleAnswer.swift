@@ -11,7 +11,10 @@ struct GoogleAnswer {
     /// For operators; nil when nothing is wrong with the service.
     var trouble: (subject: GoogleNotices.Subject, reason: String, hint: String)?
     /// Says something about the service's health.
-    var isFailure: Bool { if case .unavailable = outcome { trouble?.subject != .token } else { false } }
+    var isFailure: Bool {
+        guard case .unavailable = outcome else { return false }
+        return trouble?.subject != .token
+    }
 
     static let role = "roles/firebaseappcheck.tokenVerifier"
 

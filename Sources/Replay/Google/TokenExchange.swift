@@ -14,7 +14,7 @@ enum TokenExchange {
 
     /// What came of it.
     enum Outcome {
-        /// `lifetime` in seconds, 1 to 24 hours' worth.
+        /// `lifetime` in seconds, 1 to 86400.
         case token(String, lifetime: Int64)
         case failure(StoreFailure, reason: String, hint: String)
     }
@@ -42,7 +42,7 @@ enum TokenExchange {
         if response.status == 200 {
             return document.flatMap(token)
                 ?? .failure(
-                    .protocolError, reason: "it answered 200 without an access token that is usable",
+                    .protocolError, reason: "it answered 200 without a usable access token",
                     hint: "check \"token_uri\" in the key file")
         }
         let code = document?.text("error")
