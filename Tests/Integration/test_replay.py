@@ -3,7 +3,7 @@
 import signal
 import socket
 import threading
-import time
+from collections import Counter
 
 import pytest
 
@@ -480,19 +480,13 @@ def test_R13_tokens_from_before_the_start_of_a_store_in_memory_are_refused(prote
     first = protect("memory", origin)
     used, unused = once(), once()
     assert first.ask("GET", "/once/x", token=used).status == 200
-    first.signal(signal.SIGKILL)
-    first.process.wait()
-    first.process.returncode = 0
+    kill(first)
     second = protect("memory", origin)
     for token in (used, unused):
         assert_rejected(second.ask("GET", "/once/x", token=token), "verification_unavailable", 503)
-    assert proxy_is_fresh(second, once)
+    # Nobody who comes after the start is refused because of it.
+    assert second.ask("GET", "/once/x", token=once()).status == 200
     expect_claims(second, {"predates": 2, "claimed": 1})
-
-
-def proxy_is_fresh(proxy, once) -> bool:
-    """A token that is minted now passes: nobody who comes after the start is refused because of it."""
-    return proxy.ask("GET", "/once/fresh", token=once()).status == 200
 
 
 def reload(proxy, text: str):
@@ -575,3 +569,107 @@ def test_M1_a_monitored_request_gets_the_answer_that_it_always_got(failing, orig
     answers = [proxy.ask("GET", "/gone/x", token=token) for token in (once(), once(lifetime=3600), once())]
     assert {answer.body for answer in answers} == {answers[0].body}
     assert answers[0].status == 502 and fate(answers[0]) is None
+
+
+# Several processes, and their ends
+
+
+@pytest.mark.timeout(1200)
+def test_R2_a_thousand_copies_at_two_processes_with_one_file_pass_once(protect, origin, once, tmp_path):
+    proxies = [protect("file", origin, state=tmp_path) for _ in range(2)]
+    for number in range(ROUNDS):
+        data = request("GET", f"/once/{number}", token=once())
+        assert statuses_of_copies(proxies, data) == {200: 1, 401: 999}, number
+    assert origin.targets() == [f"/once/{number}" for number in range(ROUNDS)]
+
+
+def test_R13_a_file_remembers_what_passed_before_a_kill(protect, origin, once, tmp_path):
+    first = protect("file", origin, state=tmp_path)
+    used, unused = once(), once()
+    assert first.ask("GET", "/once/x", token=used).status == 200
+    kill(first)
+    second = protect("file", origin, state=tmp_path)
+    assert_spent(second.ask("GET", "/once/x", token=used))
+    assert second.ask("GET", "/once/x", token=unused).status == 200
+
+
+def kill(proxy):
+    """kill -9, which is no end that `stop` would accept."""
+    proxy.signal(signal.SIGKILL)
+    proxy.process.wait()
+    proxy.process.returncode = 0
+
+
+def test_R13_no_token_passes_twice_whenever_the_process_is_killed(protect, origin, once, tmp_path):
+    """Killed under load, between accepting and answering, three times; then every token is sent again."""
+    proxy = protect("file", origin, state=tmp_path)
+    # After the start: the file is new, and cannot vouch for what was minted before it.
+    minted = [once() for _ in range(1500)]
+    unsent = list(range(len(minted)))
+    answered = set()
+
+    def send(proxy):
+        while unsent:
+            try:
+                number = unsent.pop(0)
+                with Connection(proxy.port) as connection:
+                    response = connection.ask(request("POST", f"/once/{number}", token=minted[number], body=b"a"))
+                    assert response.status == 200, response.body
+                    answered.add(number)
+            except (OSError, client.Closed, IndexError):
+                return  # The process is gone, and this request with it.
+
+    for _ in range(3):
+        seen = len(origin.requests)
+        threads = [threading.Thread(target=send, args=(proxy,)) for _ in range(16)]
+        for thread in threads:
+            thread.start()
+        origin.wait(lambda seen=seen: len(origin.requests) > seen + 150, "there is load")
+        kill(proxy)
+        for thread in threads:
+            thread.join()
+        proxy = protect("file", origin, state=tmp_path)
+    assert len(answered) > 100 and len(unsent) > 100, "killed too late to tell"
+
+    with proxy.connect() as connection:
+        for number, token in enumerate(minted):
+            status = connection.ask(request("POST", f"/once/{number}", token=token, body=b"a")).status
+            assert status == (401 if number in answered else status) and status in (200, 401)
+            assert number not in unsent or status == 200, "a token that nobody sent is spent"
+    assert max(Counter(origin.targets()).values()) == 1, "a token passed twice"
+
+
+def test_R14_an_old_and_a_new_process_share_the_file(protect, origin, once, tmp_path):
+    old = protect("file", origin, state=tmp_path)
+    token = once()
+    assert old.ask("GET", "/once/x", token=token).status == 200
+    new = protect("file", origin, state=tmp_path)
+    assert_spent(new.ask("GET", "/once/x", token=token))
+    later = once()
+    assert new.ask("GET", "/once/x", token=later).status == 200
+    assert_spent(old.ask("GET", "/once/x", token=later))
+
+
+# A store that cannot be opened
+
+
+def test_a_state_directory_that_cannot_be_written_ends_the_start(protect, origin, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("not a directory")
+    proxy = protect("file", origin, state=file, ready=None)
+    assert proxy.wait_for_exit() == 1
+    assert str(file) in proxy.output() and "state_directory" in proxy.output()
+    proxy.process.returncode = 0
+
+
+def test_a_reload_whose_store_cannot_be_opened_changes_nothing(protect, origin, tmp_path):
+    file = tmp_path / "file"
+    file.write_text("not a directory")
+    unprotected = ROUTES.replace('replay = "enforce"', "").replace('replay = "monitor"', "")
+    proxy = protect("file", origin, state=file, routes=unprotected)
+    proxy.config_path.write_text(proxy.config_path.read_text().replace(unprotected, ROUTES))
+    proxy.signal(signal.SIGHUP)
+    record = proxy.wait_for_record(lambda record: record.get("msg") == "configuration not reloaded", "a refusal")
+    assert str(file) in record["error"]
+    assert proxy.ask("GET", "/open/x").status == 200
+    assert proxy.metric("portcullis_config_last_reload_successful") == 0

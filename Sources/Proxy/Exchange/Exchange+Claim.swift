@@ -15,7 +15,7 @@ struct ClaimState {
     var patience: Int64 = 0
 }
 
-/// One limited-use token, one request (docs/decisions/0050-the-claim.md).
+/// One limited-use token, one request (docs/decisions/0054-when-a-token-is-spent.md).
 extension Exchange {
     /// Whether the verified token lives too long for one that is used once.
     var hasSessionToken: Bool {

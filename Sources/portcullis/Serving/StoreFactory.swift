@@ -18,7 +18,9 @@ enum StoreFactory {
         case .memory:
             return MemoryStore(entryLimit: settings.maxEntries, now: .now)
         case .file:
-            throw StoreOpenError("the store \"file\" is not built yet", hint: "use another one")
+            return try FileStore.open(
+                directory: configuration.server.claimsDirectory, entryLimit: settings.maxEntries,
+                now: .now, boot: .current())
         case .redis(let server):
             return RedisStore(settings: RedisSettings(server), events: { log.log($0) })
         case .google(let account):

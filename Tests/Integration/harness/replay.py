@@ -8,7 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from . import client, tokens
 
 # A configuration for each store; the file lies in the state directory.
-STORES = {"memory": '[replay]\nstore = "memory"\n'}
+STORES = {
+    "memory": '[replay]\nstore = "memory"\n',
+    # Its disk space is taken at once: 200 bytes for each entry.
+    "file": '[replay]\nstore = "file"\nmax_entries = 50000\n'}
 
 # How often the tests with a thousand copies repeat; 100 proves more, and takes its time.
 ROUNDS = int(os.environ.get("REPLAY_ROUNDS", "5"))
