@@ -1,8 +1,10 @@
 """R: one limited-use token, one request, whatever happens around it."""
 
+import os
 import signal
 import socket
 import threading
+import time
 from collections import Counter
 
 import pytest
@@ -11,18 +13,36 @@ from harness import client, tokens
 from harness.client import Connection, request
 from harness.origin import Gate, wait_until
 from harness.proxy import free_port
-from harness.replay import ROUNDS, ROUTES, STORES, claims, limited, statuses_of_copies
+from harness.replay import ROUNDS, ROUTES, STORES, Redis, claims, limited, statuses_of_copies
 from judging import assert_rejected, verdict_of
 
 ANY_STORE = pytest.mark.parametrize("store", STORES)
 
 
+@pytest.fixture(scope="session")
+def shared_redis(tmp_path_factory):
+    server = Redis(tmp_path_factory.mktemp("redis"), free_port())
+    yield server
+    server.stop()
+
+
 @pytest.fixture
-def protect(start):
+def own_redis(tmp_path_factory):
+    """A Redis that the test may stop and pause."""
+    server = Redis(tmp_path_factory.mktemp("redis"), free_port())
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def protect(start, request):
     """Starts a proxy with the routes of harness.replay and a store: `protect("memory", origin, …)`."""
 
     def begin(store: str, *origins, routes: str = ROUTES, extra: str = "", **parts):
-        return start(*origins, routes=routes, extra=STORES.get(store, store) + extra, **parts)
+        settings = STORES.get(store, store)
+        if "@REDIS@" in settings:
+            settings = settings.replace("@REDIS@", str(request.getfixturevalue("shared_redis").port))
+        return start(*origins, routes=routes, extra=settings + extra, **parts)
 
     return begin
 
@@ -86,10 +106,11 @@ def test_R1_a_thousand_copies_at_once_pass_once(protect, origin, once, store):
 @ANY_STORE
 def test_R5_tokens_of_one_id_are_one_token(protect, origin, once, store):
     proxy = protect(store, origin)
-    claims = {"jti": tokens.encode(b"0123456789abcdef")}
+    claims = {"jti": tokens.encode(os.urandom(16))}
     assert proxy.ask("GET", "/once/x", token=once(claims=claims)).status == 200
     assert_spent(proxy.ask("GET", "/once/x", token=once(claims=claims | {"provider": "debug"})))
     # Another project's id is another token.
+    claims = {"jti": tokens.encode(os.urandom(16))}
     other = claims | {"iss": tokens.OTHER_ISSUER, "sub": tokens.OTHER_IOS,
                       "aud": [f"projects/{tokens.OTHER_NUMBER}", f"projects/{tokens.OTHER_PROJECT_ID}"]}
     routes = ROUTES.replace('projects = ["production"]\n', "")
@@ -131,7 +152,7 @@ def test_R3_what_fails_an_earlier_check_claims_nothing(protect, origin, once, ke
     android = once(claims={"sub": tokens.ANDROID})
     assert_rejected(proxy.ask("GET", "/once-ios/x", token=android), "app_not_allowed", 403)
     # A token with the same id that nobody signed does not spend the real one.
-    claims_of = {"jti": tokens.encode(b"fedcba9876543210")}
+    claims_of = {"jti": tokens.encode(os.urandom(16))}
     assert proxy.ask("GET", "/once/x", token=once(key=keys.stranger, claims=claims_of)).status == 401
     assert proxy.ask("GET", "/once/x", token=once(claims=claims_of)).status == 200
     assert proxy.ask("GET", "/once/x", token=android).status == 200
@@ -473,6 +494,51 @@ def test_R11_a_route_may_let_requests_through_that_cannot_be_claimed(protect, or
                         reason="replay_store", action="allow")
 
 
+def on_redis(server: Redis, settings: str = "") -> str:
+    return f'[replay]\nstore = "redis"\nredis = "redis://127.0.0.1:{server.port}"\n{settings}\n'
+
+
+@pytest.mark.parametrize("number, failures", [
+    (signal.SIGKILL, {"unreachable", "disconnected", "breaker_open"}),
+    (signal.SIGSTOP, {"timeout", "breaker_open", "disconnected"})], ids=["down", "paused"])
+def test_R11_a_store_that_is_gone_is_our_fault_and_comes_back(protect, origin, once, own_redis, number, failures):
+    routes = ROUTES.replace('path = "/once-ios/*"', 'path = "/once-ios/*"\nwhen_unavailable = "allow"')
+    proxy = protect(on_redis(own_redis, 'timeout = "200ms"'), origin, routes=routes)
+    used = once()
+    assert proxy.ask("GET", "/once/x", token=used).status == 200
+    own_redis.signal(number)
+    for _ in range(10):
+        assert_rejected(proxy.ask("GET", "/once/gone", token=once()), "verification_unavailable", 503)
+    record = proxy.access_of("/once/gone", 9)
+    assert (record["verdict"], record["reason"]) == ("unavailable", "replay_store")
+    assert record["claim"] == "unavailable" and record["claim_failure"] in failures
+    assert proxy.ask("GET", "/once-ios/x", token=once()).status == 200
+    assert (*verdict_of(origin), origin.last().get("x-appcheck-action")) == ("unavailable", "replay_store", "allow")
+    assert sum("replay store cannot answer" in line for line in proxy.lines) == 1
+    if number == signal.SIGSTOP:
+        own_redis.signal(signal.SIGCONT)
+        wait_until(lambda: proxy.ask("GET", "/once/back", token=once()).status == 200, "Redis is used again")
+        assert_spent(proxy.ask("GET", "/once/x", token=used))
+
+
+def test_M1_a_monitored_request_hardly_waits_for_a_store_that_is_paused(protect, origin, once, own_redis):
+    proxy = protect(on_redis(own_redis, 'timeout = "5s"\nmonitor_patience = "20ms"'), origin)
+    own_redis.signal(signal.SIGSTOP)
+    for route in ("watched", "loose", "outside"):
+        begun = time.monotonic()
+        assert proxy.ask("GET", f"/{route}/x", token=once()).status == 200
+        assert time.monotonic() - begun < 2
+        assert verdict_of(origin) == ("unavailable", "replay_store")
+        assert origin.last().get("x-appcheck-action") == "would_reject"
+
+
+def test_a_store_that_is_down_at_the_start_keeps_nobody_from_starting(protect, origin, once):
+    proxy = protect(f'[replay]\nstore = "redis"\nredis = "redis://127.0.0.1:{free_port()}"\n', origin)
+    assert_rejected(proxy.ask("GET", "/once/x", token=once()), "verification_unavailable", 503)
+    assert proxy.ask("GET", "/watched/x", token=once()).status == 200
+    assert proxy.ask("GET", "/ordinary/x", token=once()).status == 200
+
+
 # Start, reload
 
 
@@ -575,8 +641,9 @@ def test_M1_a_monitored_request_gets_the_answer_that_it_always_got(failing, orig
 
 
 @pytest.mark.timeout(1200)
-def test_R2_a_thousand_copies_at_two_processes_with_one_file_pass_once(protect, origin, once, tmp_path):
-    proxies = [protect("file", origin, state=tmp_path) for _ in range(2)]
+@pytest.mark.parametrize("store", ["file", "redis"])
+def test_R2_a_thousand_copies_at_two_processes_pass_once(protect, origin, once, tmp_path, store):
+    proxies = [protect(store, origin, state=tmp_path) for _ in range(2)]
     for number in range(ROUNDS):
         data = request("GET", f"/once/{number}", token=once())
         assert statuses_of_copies(proxies, data) == {200: 1, 401: 999}, number

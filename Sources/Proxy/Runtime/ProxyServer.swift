@@ -11,6 +11,10 @@ public actor ProxyServer {
     private static let abortTime = Duration.milliseconds(300)
     /// How long serving waits for the claim store; one that is down must not keep it from starting.
     private static let warmUpTime = Duration.seconds(2)
+    /// How long it waits for the store to vouch for new tokens: a second by nature, and a wall clock
+    /// that is stepped meanwhile must not make it an hour.
+    private static let vouchingTime = Duration.milliseconds(1500)
+    private static let vouchingStep = Duration.milliseconds(10)
 
     private nonisolated let loop: EventLoop
     private let log: any EventLog
@@ -71,7 +75,7 @@ public actor ProxyServer {
     }
 
     /// Has every loop ask `store` about tokens, for as long as the loops run. Returns when it can
-    /// be asked, or when that has taken too long.
+    /// be asked and vouches for tokens that are issued from now on, or when that has taken too long.
     public func open(_ store: any ClaimStore) async {
         let health = StoreHealth(store, log: log)
         let deadline = loop.now.advanced(by: Self.warmUpTime)
@@ -83,6 +87,19 @@ public actor ProxyServer {
                 }
             }
         }
+        // Only now: a remote store learns from its server since when.
+        await awaitVouching(of: store)
+    }
+
+    private func awaitVouching(of store: any ClaimStore) async {
+        let waiter = Waiter(loop: loop)
+        let deadline = loop.now.advanced(by: Self.vouchingTime)
+        while loop.now < deadline,
+            store.reliableSince > Syscalls.wallMicroseconds() / 1_000_000
+        {
+            _ = await waiter.wait(until: loop.now.advanced(by: Self.vouchingStep))
+        }
+        waiter.invalidate()
     }
 
     /// Opens the listeners that a new configuration adds, without accepting anything yet.

@@ -9,9 +9,6 @@ internal import Synchronization
 /// R14).
 final class ClaimAuthority: Sendable {
     private static let purgeInterval = Duration.seconds(1)
-    /// How long a start waits for a store to vouch for new tokens; it is a second by nature, and a
-    /// wall clock that is stepped meanwhile must not make it an hour.
-    private static let longestWait = Duration.milliseconds(1500)
 
     private struct Opened {
         let store: any ClaimStore
@@ -53,20 +50,6 @@ final class ClaimAuthority: Sendable {
         guard let opened = opened.withLock({ $0 }) else { return false }
         return opened.settings.store != settings.store
             || opened.settings.maxEntries != settings.maxEntries
-    }
-
-    /// Waits until the store can vouch for tokens that are issued from now on.
-    func awaitReliability(on loop: EventLoop) async {
-        guard let store else { return }
-        let waiter = Waiter(loop: loop)
-        let end = loop.now.advanced(by: Self.longestWait)
-        while loop.now < end {
-            let left = store.reliableSince.subtractingReportingOverflow(
-                Syscalls.wallMicroseconds() / 1_000_000)
-            if !left.overflow && left.partialValue <= 0 { break }
-            _ = await waiter.wait(until: loop.now.advanced(by: .milliseconds(20)))
-        }
-        waiter.invalidate()
     }
 
     /// Has the store forget what has expired, for as long as `isWanted`. Off the request path, and

@@ -116,7 +116,6 @@ actor Service {
         try await startAdmin(configuration.admin, metrics)
         let keys = await keeper.start()
         let keeper = keeper
-        await claims.awaitReliability(on: loop)
         try await server.start(
             serving, keys: keys, store: store,
             makeRecorder: { [writer, log] index in
@@ -181,10 +180,7 @@ actor Service {
             configuration, addresses: await UpstreamAddresses.resolve(configuration, log: log))
         do {
             // The loops get to know a store that no configuration asked for before; it stays.
-            if let store = try claims.open(for: configuration) {
-                await claims.awaitReliability(on: loop)
-                await server.open(store)
-            }
+            if let store = try claims.open(for: configuration) { await server.open(store) }
             try await server.prepare(next)
         } catch {
             log.log(.error, "configuration not reloaded", [("error", "\(error)")])

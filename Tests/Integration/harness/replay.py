@@ -1,17 +1,23 @@
 """Limited-use tokens, routes that take each of them once, and many copies of one request at once."""
 
 import os
+import pathlib
+import shutil
+import socket
+import subprocess
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 from . import client, tokens
+from .origin import wait_until
 
 # A configuration for each store; the file lies in the state directory.
 STORES = {
     "memory": '[replay]\nstore = "memory"\n',
-    # Its disk space is taken at once: 200 bytes for each entry.
-    "file": '[replay]\nstore = "file"\nmax_entries = 50000\n'}
+    # Its disk space is taken at once: 160 bytes for each entry.
+    "file": '[replay]\nstore = "file"\nmax_entries = 50000\n',
+    "redis": '[replay]\nstore = "redis"\nredis = "redis://127.0.0.1:@REDIS@"\n'}
 
 # How often the tests with a thousand copies repeat; 100 proves more, and takes its time.
 ROUNDS = int(os.environ.get("REPLAY_ROUNDS", "5"))
@@ -73,6 +79,38 @@ path = "/open/*"
 upstream = "api"
 app_check = "off"
 '''
+
+
+class Redis:
+    """A Redis server of the tests' own, which keeps nothing on disk."""
+
+    def __init__(self, folder: pathlib.Path, port: int):
+        self.port = port
+        program = shutil.which("redis-server")
+        assert program, "redis-server is not installed: make setup"
+        self.process = subprocess.Popen(
+            [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        wait_until(self._answers, "Redis answers")
+
+    def _answers(self) -> bool:
+        try:
+            return self.command("PING") == b"+PONG\r\n"
+        except OSError:
+            return False
+
+    def command(self, *words: str) -> bytes:
+        """The first bytes of the answer to a command."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as sock:
+            sock.sendall(f"{' '.join(words)}\r\n".encode())
+            return sock.recv(4096)
+
+    def signal(self, number: int):
+        self.process.send_signal(number)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
 
 
 def limited(key, *, lifetime: int = 300, **changes) -> str:
