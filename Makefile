@@ -1,6 +1,6 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz soak clean
+.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz soak replay clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -39,6 +39,11 @@ soak: setup ## ten minutes of mixed traffic; memory and descriptors must stay fl
 	swift build -c release --static-swift-stdlib --product portcullis
 	PORTCULLIS=.build/release/portcullis SOAK_SECONDS=$${SOAK_SECONDS:-600} \
 		.venv/bin/python -m pytest Tests/Integration/test_soak.py -s --timeout 1200
+
+replay: setup ## a thousand copies of one token at once, a hundred times, on each store
+	swift build -c release --static-swift-stdlib --product portcullis
+	PORTCULLIS=.build/release/portcullis REPLAY_ROUNDS=$${REPLAY_ROUNDS:-100} \
+		.venv/bin/python -m pytest Tests/Integration/test_replay.py -k thousand --timeout 3600
 
 clean: ## remove what was built
 	rm -rf .build .venv .test

@@ -206,10 +206,26 @@ def portcullis(
     access_log: str = "off",
     token_cache: str | None = None,
     routes: int = 1,
+    claims: str | None = None,
 ) -> str:
-    """Portcullis with one worker; see `route_paths` for what more than one route means."""
+    """Portcullis with one worker; see `route_paths` for what more than one route means. `claims` names the store
+    of spent tokens."""
     (run / "state").mkdir(exist_ok=True)
     cache = f'token_cache = "{token_cache}"\n' if token_cache else ""
+    # The tokens are older than the store, which begins with each run: it records them, and says that it cannot
+    # vouch for them. They live for days, too, to be kept.
+    replay = (
+        f"""
+[replay]
+store = "{claims}"
+when_unavailable = "allow"
+limited_use_max_lifetime = "7d"
+max_entries = 400000
+"""
+        if claims
+        else ""
+    )
+    protection = 'replay = "enforce"\n' if claims else ""
     head = f"""[server]
 workers = 1
 state_directory = "{run}/state"
@@ -231,7 +247,7 @@ apps = {{ ios = "{APP_ID}" }}
 
 [upstream.backend]
 servers = ["127.0.0.1:{BACKEND_PORT}"]
-"""
+{replay}"""
     return head + "".join(
         f"""
 [[route]]
@@ -239,7 +255,7 @@ name = "route-{number}"
 path = "{path}"
 upstream = "backend"
 app_check = "{app_check}"
-"""
+{protection}"""
         for number, path in enumerate(_route_patterns(routes))
     )
 

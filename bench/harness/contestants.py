@@ -30,6 +30,8 @@ class Contestant:
     configuration: Callable[[Path, Setting], str]
     verifies: bool = False
     """Whether a tampered token must be refused before the run counts."""
+    claims: bool = False
+    """Whether it must take each token once before the run counts."""
     log_to: str | None = None
     """A file for standard output (where Portcullis logs), relative to the run's folder."""
 
@@ -71,6 +73,7 @@ def portcullis(label: str, *, app_check: str, log_to: str | None = None, **optio
             run, PORT, setting.tokens, app_check=app_check, **options
         ),
         verifies=app_check == "enforce",
+        claims="claims" in options,
         log_to=log_to,
     )
 

@@ -16,7 +16,7 @@ from .processes import (
     resident_bytes,
 )
 from .stage import folder_in_memory, running_backend, running_proxy, staged
-from .workloads import Workload
+from .workloads import ONCE_LENGTH, Workload
 
 # Foreign work of more than this share of a core spoils a run.
 FOREIGN_LIMIT = 0.08
@@ -78,12 +78,13 @@ def measure(
 def _measure_once(
     workload: Workload, index: int, repetition: int, setting: Setting, effort: Effort
 ) -> Run:
+    warm_up, seconds = ONCE_LENGTH if workload.once else (effort.warm_up, effort.seconds)
     speed = core_speed()
     with staged(workload, index, setting) as stage:
-        load.wrk(PORT, stage.requests, effort.warm_up)
+        load.wrk(PORT, stage.warm_up, warm_up)
         cores = CoreTimes.now()
         backend_before, proxy_before = cpu_time(stage.backend), cpu_time(stage.proxy)
-        seen = load.wrk(PORT, stage.requests, effort.seconds)
+        seen = load.wrk(PORT, stage.requests, seconds)
         proxy_cpu = cpu_time(stage.proxy) - proxy_before
         backend_cpu = cpu_time(stage.backend) - backend_before
         now = CoreTimes.now()

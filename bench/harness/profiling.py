@@ -52,7 +52,7 @@ def _functions(
     _need("perf", "linux-perf")
     data = folder / "perf.data"
     with staged(workload, index, setting) as stage:
-        load.wrk(PORT, stage.requests, _WARM_UP)
+        load.wrk(PORT, stage.warm_up, _WARM_UP)
         command = ["perf", "record", "-q", "-F", str(_FREQUENCY), "-e", "cpu-clock", "-g"]
         command += ["-o", str(data), "-p", str(stage.proxy)]
         recorder = _on_load_core(command)
@@ -95,7 +95,7 @@ def _functions(
 def _system_calls(workload: Workload, index: int, setting: Setting, seconds: int) -> str:
     _need("strace", "strace")
     with staged(workload, index, setting) as stage:
-        load.wrk(PORT, stage.requests, 1)
+        load.wrk(PORT, stage.warm_up, 1)
         summary = stage.requests.with_name("strace.txt")
         tracer = _on_load_core(
             ["strace", "-c", "-f", "-U", "name,calls,errors", "-o", summary, "-p", str(stage.proxy)]
@@ -127,7 +127,7 @@ def _allocations(
         environment=(("LD_PRELOAD", str(library)), ("ALLOCATION_COUNTS", str(counts)))
     )
     with staged(workload, index, setting, wrapping) as stage:
-        load.wrk(PORT, stage.requests, _WARM_UP)
+        load.wrk(PORT, stage.warm_up, _WARM_UP)
         before = struct.unpack("QQ", counts.read_bytes())
         seen = load.wrk(PORT, stage.requests, seconds)
         after = struct.unpack("QQ", counts.read_bytes())
@@ -152,7 +152,7 @@ def _instructions(
     subprocess.run(["objcopy", "--strip-debug", setting.portcullis, binary], check=True)
     setting = replace(setting, portcullis=binary)
     with staged(workload, index, setting, wrapping) as stage:
-        load.wrk(PORT, stage.requests, 1)
+        load.wrk(PORT, stage.warm_up, 1)
         _callgrind(stage, "on")
         seen = load.wrk(PORT, stage.requests, seconds)
         _callgrind(stage, "off")

@@ -11,7 +11,16 @@ from statistics import median
 
 from .contestants import Setting, executables
 from .measurement import FOREIGN_LIMIT, IdleRun, Run
-from .workloads import IDLE_CONTESTANTS, PLAIN_NGINX, PORTCULLIS, WORKLOADS, Workload
+from .workloads import (
+    CLAIMS_IN_FILE,
+    CLAIMS_IN_MEMORY,
+    IDLE_CONTESTANTS,
+    PLAIN_NGINX,
+    PORTCULLIS,
+    WITHOUT_CLAIMS,
+    WORKLOADS,
+    Workload,
+)
 
 # Above this share of the load core, a rate is a floor: the proxy could have answered more.
 _SATURATED = 0.97
@@ -194,6 +203,22 @@ def _goals(results: Results) -> list[str]:
         min((peer for peer in peers if peer is not None), default=None),
         "ms",
     )
+    for what, label, limit in (("memory", CLAIMS_IN_MEMORY, 1), ("a file", CLAIMS_IN_FILE, 3)):
+        with_claims = middle("token-once", label, "cpu_us")
+        without = middle("token-once", WITHOUT_CLAIMS, "cpu_us")
+        goal(
+            f"a claim in {what} costs at most {limit} µs",
+            with_claims - without if with_claims is not None and without is not None else None,
+            limit,
+            "µs",
+        )
+        without = middle("token-once", WITHOUT_CLAIMS, "p99_ms")
+        goal(
+            f"p99 with claims in {what} is at most 1.2 × that without",
+            middle("token-once", label, "p99_ms"),
+            1.2 * without if without is not None else None,
+            "ms",
+        )
     few = middle("routes", "Portcullis, 10 routes", "cpu_us")
     goal(
         "10,000 routes cost what 10 cost, within 5 % of noise",

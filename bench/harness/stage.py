@@ -10,7 +10,7 @@ from pathlib import Path
 from . import configurations, load, tokens
 from .contestants import PORT, Contestant, Setting, executables
 from .processes import LOAD_CORE, PROXY_CORE, Broken, running
-from .workloads import Workload, request_lines
+from .workloads import ONCE_LENGTH, Workload, request_lines
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,8 @@ class Stage:
     backend: int
     proxy: int
     requests: Path
+    warm_up: Path
+    """The same requests, or others where none may come twice."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,20 @@ def staged(
     contestant = workload.contestants[index]
     genuine = setting.tokens.tokens(workload.bits) if workload.bits else []
     with folder_in_memory() as folder:
-        requests = folder / "requests.txt"
-        requests.write_text("\n".join(request_lines(workload, index, genuine)) + "\n")
+        requests = warm_up = folder / "requests.txt"
+        lines = request_lines(workload, index, setting.tokens.once() if workload.once else genuine)
+        if workload.once:
+            warm_up = folder / "warm-up.txt"
+            share = len(lines) * ONCE_LENGTH[0] // sum(ONCE_LENGTH)
+            warm_up.write_text("\n".join(lines[:share]) + "\n")
+            lines = lines[share:]
+        requests.write_text("\n".join(lines) + "\n")
         with (
             running_backend(folder) as backend,
             running_proxy(folder, contestant, setting, wrapping) as proxy,
         ):
-            _check(workload, contestant, requests, genuine)
-            yield Stage(backend, proxy, requests)
+            _check(workload, contestant, lines, genuine)
+            yield Stage(backend, proxy, requests, warm_up)
 
 
 @contextmanager
@@ -83,15 +91,18 @@ def running_proxy(
     return running(command, PROXY_CORE, PORT, folder, output, dict(wrapping.environment))
 
 
-def _check(
-    workload: Workload, contestant: Contestant, requests: Path, genuine: list[str]
-) -> None:
+def _check(workload: Workload, contestant: Contestant, lines: list[str], genuine: list[str]) -> None:
     """Proves with single requests that the contestant does what its row says."""
-    path, _, token = requests.read_text().splitlines()[0].partition("\t")
+    path, _, token = lines[0].partition("\t")
+    if workload.once:
+        # A token that the run does not need.
+        token = genuine[0]
     load.await_answer(PORT, path, token, workload.status)
+    if contestant.claims:
+        load.await_answer(PORT, path, token, 401)
     if genuine and contestant.verifies:
         load.await_answer(PORT, path, tokens.tampered(token), 401)
-        if contestant.program == "portcullis":
+        if contestant.program == "portcullis" and not contestant.claims:
             verdict = load.await_answer(PORT, "/verdict", token, 200)
             if verdict != b"verified":
                 raise Broken(f"the backend was told {verdict!r} instead of verified")

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 import time
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,9 @@ ISSUER = f"https://firebaseappcheck.googleapis.com/{PROJECT_NUMBER}"
 AUDIENCE = f"projects/{PROJECT_NUMBER}"
 KEY_BITS = (2048, 3072)
 DISTINCT = 20_000
+# One for each request of a run of `workloads.ONCE_LENGTH` seconds at 45,000 requests a second.
+ONCE = 225_000
+ONCE_BITS = 2048
 # A session token may live for seven days; a day of margin keeps a kept set valid for a whole run.
 LIFETIME = 6 * 86_400
 KEEP = 4 * 86_400
@@ -39,11 +43,31 @@ class TokenSet:
     def tokens(self, bits: int) -> list[str]:
         return (self.folder / f"tokens{bits}.txt").read_text().split()
 
+    def once(self) -> list[str]:
+        """As many tokens as a run has requests. Made when they are asked for first: it takes minutes."""
+        file = self.folder / "once.txt"
+        if not file.exists():
+            cores = os.cpu_count() or 1
+            with ProcessPoolExecutor(cores) as pool:
+                parts = pool.map(_signed, [self.private_key] * cores, [ONCE // cores + 1] * cores)
+                made = [token for part in parts for token in part]
+            part = file.with_suffix(".part")
+            part.write_text("\n".join(made) + "\n")
+            part.rename(file)
+        return file.read_text().split()
+
+    @property
+    def private_key(self) -> Path:
+        """The key of `ONCE_BITS` bits."""
+        return self.folder / "private.pem"
+
 
 def prepared(folder: Path) -> TokenSet:
     """The tokens in `folder`, made again when they are absent or about to grow too old."""
     stamp = folder / "made"
-    if not stamp.exists() or time.time() - float(stamp.read_text()) > KEEP:
+    # A folder of an earlier version has no private key.
+    is_whole = stamp.exists() and TokenSet(folder).private_key.exists()
+    if not is_whole or time.time() - float(stamp.read_text()) > KEEP:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         _make(TokenSet(folder))
@@ -71,9 +95,23 @@ def _make(tokens: TokenSet) -> None:
                 serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
             )
         )
+        if bits == ONCE_BITS:
+            tokens.private_key.write_bytes(
+                key.private_bytes(
+                    serialization.Encoding.PEM,
+                    serialization.PrivateFormat.PKCS8,
+                    serialization.NoEncryption(),
+                )
+            )
         lines = "\n".join(_token(key, kid, now) for _ in range(DISTINCT))
         (tokens.folder / f"tokens{bits}.txt").write_text(lines + "\n")
     tokens.key_set.write_text(json.dumps({"keys": keys}))
+
+
+def _signed(private_key: Path, count: int) -> list[str]:
+    key = serialization.load_pem_private_key(private_key.read_bytes(), None)
+    now = int(time.time())
+    return [_token(key, f"bench-{ONCE_BITS}", now) for _ in range(count)]
 
 
 def _token(key: rsa.RSAPrivateKey, kid: str, now: int) -> str:

@@ -7,6 +7,11 @@ from .contestants import Contestant, envoy, haproxy, nginx, portcullis
 
 PORTCULLIS = "Portcullis"
 PLAIN_NGINX = "nginx, plain"
+WITHOUT_CLAIMS = "Portcullis, no claims"
+CLAIMS_IN_MEMORY = "Portcullis, claims in memory"
+CLAIMS_IN_FILE = "Portcullis, claims in a file"
+# Seconds of warm-up and of measuring; what is warmed up with is used up, too.
+ONCE_LENGTH = (1, 4)
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,8 @@ class Workload:
     """The key size of the tokens that the requests carry; none for no token."""
     distinct: bool = False
     """Every token of the set in turn instead of one."""
+    once: bool = False
+    """No token twice, so that a run can last no longer than `ONCE_LENGTH`."""
     path: str = "/small"
     routes: tuple[int, ...] = ()
     """The routes of each contestant, where the paths differ by contestant."""
@@ -85,6 +92,20 @@ WORKLOADS = (
     ),
     _distinct(2048),
     _distinct(3072),
+    Workload(
+        "token-once",
+        "A token of its own for each request, verified and claimed (RSA-2048)",
+        tuple(
+            portcullis(label, app_check="enforce", token_cache="64KiB", **claims)
+            for label, claims in (
+                (WITHOUT_CLAIMS, {}),
+                (CLAIMS_IN_MEMORY, {"claims": "memory"}),
+                (CLAIMS_IN_FILE, {"claims": "file"}),
+            )
+        ),
+        WITHOUT_CLAIMS,
+        once=True,
+    ),
     Workload(
         "refused",
         "No token: refused with 401",
@@ -153,6 +174,6 @@ def request_lines(workload: Workload, index: int, tokens: list[str]) -> list[str
         # As many lines whatever the number of routes: the load generator must cost the same.
         paths = configurations.route_paths(workload.routes[index])
         return [f"{paths[number % len(paths)]}\t" for number in range(max(workload.routes))]
-    if workload.distinct:
+    if workload.distinct or workload.once:
         return [f"{workload.path}\t{token}" for token in tokens]
     return [f"{workload.path}\t{tokens[0] if tokens else ''}"]
