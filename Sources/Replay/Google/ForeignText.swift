@@ -1,11 +1,12 @@
 /// Words of a stranger for our log.
 enum ForeignText {
-    private static let longest = 240
     private static let longestWord = 48
 
     /// The text on one line of printable ASCII. Words as long as keys and tokens are left out, so
     /// that a service that repeats what it was sent brings no secret into a log.
-    static func bounded(_ text: String) -> String {
+    ///
+    /// - Parameter longest: Characters of the result at most.
+    static func bounded(_ text: String, to longest: Int = 240) -> String {
         let printable = text.utf8.prefix(longest * 4).map { 0x21...0x7E ~= $0 ? $0 : 0x20 }
         let words = printable.split(separator: 0x20).map { word in
             word.count > longestWord ? "[...]" : String(decoding: word, as: UTF8.self)

@@ -83,7 +83,7 @@ struct GoogleAnswer {
 
     private static func reason(_ response: HTTPResponse, _ error: APIError?) -> String {
         let said = error.map { [$0.status, $0.reason, $0.message] } ?? []
-        let words = said.filter { !$0.isEmpty }.map(ForeignText.bounded).joined(separator: ": ")
+        let words = said.filter { !$0.isEmpty }.map { ForeignText.bounded($0) }.joined(separator: ": ")
         return "it answered \(response.status)" + (words.isEmpty ? "" : " (\(words))")
     }
 }
@@ -104,7 +104,8 @@ private struct APIError {
             return nil
         }
         status = document.text("status", of: error) ?? ""
-        message = document.text("message", of: error) ?? ""
+        // What it repeats of ours, a token that happens to spell a word, says nothing.
+        message = ForeignText.bounded(document.text("message", of: error) ?? "", to: 2000)
         guard let details = document.member("details", of: error) else { return }
         for detail in document.elements(of: details) {
             if reason.isEmpty, document.member("reason", of: detail) != nil {

@@ -47,7 +47,7 @@ enum TokenExchange {
         }
         let code = document?.text("error")
         let description = document?.text("error_description")
-        let said = [code, description].compactMap(\.self).map(ForeignText.bounded)
+        let said = [code, description].compactMap(\.self).map { ForeignText.bounded($0) }
             .joined(separator: ": ")
         let reason = "it answered \(response.status)" + (said.isEmpty ? "" : " (\(said))")
         switch response.status {
