@@ -7,7 +7,13 @@ enum ForeignText {
     ///
     /// - Parameter longest: Characters of the result at most.
     static func bounded(_ text: String, to longest: Int = 240) -> String {
-        let printable = text.utf8.prefix(longest * 4).map { 0x21...0x7E ~= $0 ? $0 : 0x20 }
+        let considered = longest * 4
+        // The end of a word that is cut off there may be the start of a secret.
+        var whole = text.utf8.prefix(considered)
+        if whole.count == considered {
+            whole = whole[..<(whole.lastIndex(of: 0x20) ?? whole.startIndex)]
+        }
+        let printable = whole.map { 0x21...0x7E ~= $0 ? $0 : 0x20 }
         let words = printable.split(separator: 0x20).map { word in
             word.count > longestWord ? "[...]" : String(decoding: word, as: UTF8.self)
         }

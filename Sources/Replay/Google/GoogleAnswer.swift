@@ -83,7 +83,8 @@ struct GoogleAnswer {
 
     private static func reason(_ response: HTTPResponse, _ error: APIError?) -> String {
         let said = error.map { [$0.status, $0.reason, $0.message] } ?? []
-        let words = said.filter { !$0.isEmpty }.map { ForeignText.bounded($0) }.joined(separator: ": ")
+        let words = said.filter { !$0.isEmpty }.map { ForeignText.bounded($0) }
+            .joined(separator: ": ")
         return "it answered \(response.status)" + (words.isEmpty ? "" : " (\(words))")
     }
 }

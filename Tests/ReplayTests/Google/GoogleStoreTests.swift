@@ -244,8 +244,7 @@ struct GoogleStoreTests {
         let key = try FakeGoogle.key.pem().split(separator: "\n").dropFirst().dropLast()
         for status in [400, 403, 500] {
             // A service that repeats everything it was sent.
-            let echo =
-                "\(FakeGoogle.appToken) \(FakeGoogle.accessToken) \(key.joined(separator: " "))"
+            let echo = "\(FakeGoogle.appToken) \(FakeGoogle.accessToken)"
             let answer = FakeGoogle.json(status, Self.error(status, "X", echo))
             let refusal = FakeGoogle.json(
                 status, "{\"error\":\"x\",\"error_description\":\"\(echo)\"}")
