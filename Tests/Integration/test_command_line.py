@@ -10,6 +10,7 @@ import pytest
 from harness import tokens
 from harness.origin import wait_until
 from harness.proxy import BINARY, PROJECTS, ROOT, ROUTES, configuration
+from harness.replay import ROUTES as REPLAY_ROUTES
 from harness.replay import limited
 
 
@@ -249,6 +250,37 @@ def test_R11_explain_says_that_redis_cannot_be_asked_and_what_would_come_of_it(c
     assert "hunter2" not in done.stdout + done.stderr
     done = ask(once(config, store + '\nwhen_unavailable = "allow"'), limited(keys.first))
     assert done.returncode == 0 and re.search(r"action +allow$", done.stdout, re.M), done.stdout
+
+
+@pytest.fixture
+def redis(tmp_path):
+    """The socket of a Redis server of the test's own."""
+    place = tmp_path / "redis.sock"
+    server = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", place, "--save", "", "--dir", tmp_path],
+                              stdout=subprocess.DEVNULL)
+    try:
+        wait_until(place.exists, "redis-server listens")
+        yield place
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_R2_explain_asks_redis_and_spends_nothing(start, origin, keys, redis):
+    settings = f'[replay]\nstore = "redis"\nredis = "redis+unix://{redis}"\n'
+    proxy = start(origin, routes=REPLAY_ROUTES, extra=settings)
+    # An empty server vouches for tokens from the next full second on.
+    second = int(time.time()) + 1
+    wait_until(lambda: time.time() >= second, "the next second")
+    token = limited(keys.first)
+    arguments = (proxy.config_path, "GET", "http://api.example.test/once/x", "-H", f"X-Firebase-AppCheck: {token}")
+    for _ in range(2):
+        done = explain(*arguments)
+        assert done.returncode == 0 and "store redis: fresh, never used" in done.stdout, done.stdout + done.stderr
+    assert proxy.ask("GET", "/once/x", token=token).status == 200
+    done = explain(*arguments)
+    assert done.returncode == 1 and "store redis: used before" in done.stdout, done.stdout
+    assert done.stdout.rstrip().endswith("401 token_already_used"), done.stdout
 
 
 def test_explain_never_repeats_a_whole_token(config, mint):

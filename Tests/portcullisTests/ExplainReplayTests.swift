@@ -158,7 +158,7 @@ struct ExplainReplayTests {
         let (closed, _) = explain(.failed("nobody listens"))
         #expect(
             closed.text.contains(
-                "claim       FAILS    store file cannot be asked: nobody listens"))
+                "claim       FAILS    store file cannot be asked from here: nobody listens"))
         #expect(closed.output.last?.hasSuffix("is refused: 503 verification_unavailable") == true)
         let (open, _) = explain(
             .failed("nobody listens"), route: Self.enforced + "\nwhen_unavailable = \"allow\"")

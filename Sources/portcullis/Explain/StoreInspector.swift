@@ -58,7 +58,9 @@ private final class Trouble: Sendable {
 
     func note(_ event: StoreEvent) {
         guard event.severity == .error || event.severity == .warning else { return }
-        let details = event.fields.map { "\($0.name) \($0.value)" }.joined(separator: ", ")
-        last.withLock { $0 = details.isEmpty ? event.message : "\(event.message): \(details)" }
+        let field = { name in event.fields.first { $0.name == name }?.value }
+        let reason = [field("server"), field("error") ?? event.message].compactMap(\.self)
+        let parts = [reason.joined(separator: ": "), field("hint")].compactMap(\.self)
+        last.withLock { $0 = parts.joined(separator: "; ") }
     }
 }

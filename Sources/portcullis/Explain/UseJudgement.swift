@@ -57,7 +57,8 @@ struct UseJudgement {
             verdict = .unavailable(.replayStore)
             steps.append(
                 VerificationStep(
-                    name: "claim", outcome: .fails("store \(store) cannot be asked: \(reason)")))
+                    name: "claim",
+                    outcome: .fails("store \(store) cannot be asked from here: \(reason)")))
         case .answered(let outcome):
             isOfStore = true
             verdict = Verdict(outcome)
