@@ -266,20 +266,21 @@ def redis(tmp_path):
         server.wait()
 
 
-def test_R2_explain_asks_redis_and_spends_nothing(start, origin, keys, redis):
-    settings = f'[replay]\nstore = "redis"\nredis = "redis+unix://{redis}"\n'
-    proxy = start(origin, routes=REPLAY_ROUTES, extra=settings)
-    # An empty server vouches for tokens from the next full second on.
+@pytest.mark.parametrize("store", ["file", "redis"])
+def test_R2_explain_asks_the_store_and_spends_nothing(start, origin, keys, request, store):
+    url = f'\nredis = "redis+unix://{request.getfixturevalue("redis")}"' if store == "redis" else ""
+    proxy = start(origin, routes=REPLAY_ROUTES, extra=f'[replay]\nstore = "{store}"{url}\n')
+    # An empty store vouches for tokens from the next full second on.
     second = int(time.time()) + 1
     wait_until(lambda: time.time() >= second, "the next second")
     token = limited(keys.first)
     arguments = (proxy.config_path, "GET", "http://api.example.test/once/x", "-H", f"X-Firebase-AppCheck: {token}")
     for _ in range(2):
         done = explain(*arguments)
-        assert done.returncode == 0 and "store redis: fresh, never used" in done.stdout, done.stdout + done.stderr
+        assert done.returncode == 0 and f"store {store}: fresh, never used" in done.stdout, done.stdout + done.stderr
     assert proxy.ask("GET", "/once/x", token=token).status == 200
     done = explain(*arguments)
-    assert done.returncode == 1 and "store redis: used before" in done.stdout, done.stdout
+    assert done.returncode == 1 and f"store {store}: used before" in done.stdout, done.stdout
     assert done.stdout.rstrip().endswith("401 token_already_used"), done.stdout
 
 

@@ -27,7 +27,21 @@ struct StoreInspector: ClaimInspector {
         _ claim: Claim, _ configuration: Configuration
     ) -> ClaimInspection {
         let directory = configuration.server.claimsDirectory
-        return .unknown("the claims in \(directory) cannot be read yet")
+        do throws(StoreOpenError) {
+            let store = try FileStore.openForInspection(
+                directory: directory, entryLimit: configuration.replay.maxEntries, now: claim.at,
+                boot: .current())
+            guard let store else {
+                return .unknown(
+                    "\(directory) has no claims since this machine booted; ask where the proxy runs"
+                )
+            }
+            defer { store.close() }
+            if let outcome = ask(store, claim) { return .answered(outcome) }
+            return .unknown("the claims in \(directory) cannot be read")
+        } catch {
+            return .unknown("\(error.message); \(error.hint)")
+        }
     }
 
     /// Blocks the calling thread, which becomes the event loop, until there is an answer.
