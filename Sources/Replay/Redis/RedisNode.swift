@@ -178,7 +178,7 @@ final class RedisNode: @unchecked Sendable {
                 _ = await waiter.wait(until: min(stall, tick))
             }
         } catch {
-            connection.fail(error.kind == .timeout ? .timeout : .disconnected)
+            connection.fail(error.kind)
             throw error
         }
     }
