@@ -43,7 +43,7 @@ final class RedisNode: @unchecked Sendable {
     private var watchers: [Waiter] = []
     private var queue: [RedisRequest] = []
 
-    var connection: RedisConnection?
+    private var connection: RedisConnection?
 
     init(
         _ name: String, locator: RedisLocator, markerKeys: [[UInt8]], context: RedisContext,
@@ -114,6 +114,7 @@ final class RedisNode: @unchecked Sendable {
             let start = loop.now
             do throws(RedisFailure) {
                 let connection = try await connect()
+                self.connection = connection
                 defer { end(connection) }
                 enter(.serving)
                 breaker.recovered()

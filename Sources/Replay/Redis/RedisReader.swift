@@ -102,8 +102,10 @@ final class RedisReader {
                     }
                 },
                 createArray: { task, count in
-                    // An empty promise of a billion elements costs nothing before they come.
-                    RedisReader.add(task, bytes: 0) { _ in RedisReply(.array) }
+                    // Who promises more elements than a reply can hold does not mean it.
+                    let bytes = min(Int(count), replyLimit) * Budget.elementBytes
+                    return bytes > replyLimit
+                        ? nil : RedisReader.add(task, bytes: 0) { _ in RedisReply(.array) }
                 },
                 createInteger: { task, value in
                     RedisReader.add(task, bytes: 0) { _ in RedisReply(.integer, integer: value) }

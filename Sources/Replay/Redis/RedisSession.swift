@@ -13,18 +13,19 @@ final class RedisSession: ClaimSession {
     private let loop: EventLoop
     private let context: RedisContext
     private let route: Route
-    /// What the nonces of this session start with.
-    private let identity: [UInt8]
+    /// What our claims hold, so that a release does not take somebody else's back. One for all of
+    /// them: a session that was answered `claimed` is alone in having claimed that key.
+    private let nonce: [UInt8]
     /// EVAL is not permitted: claims stay.
     private var isReleaseDenied = false
 
     init(_ context: RedisContext, loop: EventLoop) {
         self.context = context
         self.loop = loop
-        var identity: [UInt8] = []
+        var nonce: [UInt8] = []
         var random = SystemRandomNumberGenerator()
-        RedisKeys.appendBase64URL(random.next(), random.next(), to: &identity)
-        self.identity = identity
+        RedisKeys.appendBase64URL(random.next(), random.next(), to: &nonce)
+        self.nonce = nonce
         switch context.settings.topology {
         case .single(let address):
             route = .server(
@@ -57,7 +58,7 @@ final class RedisSession: ClaimSession {
         -> ClaimOutcome
     {
         let purpose = RedisRequest.Purpose.claim(
-            nonce: nonce(of: claim), retainedUntil: claim.retainedUntil,
+            nonce: nonce, retainedUntil: claim.retainedUntil,
             wallMilliseconds: claim.at.wallMicroseconds / 1000)
         switch await perform(purpose, of: claim, waiter, deadline) {
         case .forgotten: return .expired
@@ -72,7 +73,7 @@ final class RedisSession: ClaimSession {
 
     func release(_ claim: Claim, waiter: Waiter, until deadline: MonotonicInstant) async -> Bool {
         if isReleaseDenied { return false }
-        let purpose = RedisRequest.Purpose.release(nonce: nonce(of: claim))
+        let purpose = RedisRequest.Purpose.release(nonce: nonce)
         guard case .reply(let reply, _) = await perform(purpose, of: claim, waiter, deadline)
         else { return false }
         if reply.errorCode == "NOPERM" { isReleaseDenied = true }
@@ -108,12 +109,6 @@ final class RedisSession: ClaimSession {
     }
 
     // MARK: Claims
-
-    /// What tells this claim from all others: a release must not take somebody else's back. It can
-    /// be said again later, so none has to be kept.
-    private func nonce(of claim: Claim) -> [UInt8] {
-        identity + Array(".\(String(claim.at.monotonic.nanoseconds, radix: 36))".utf8)
-    }
 
     private func outcome(of claim: Claim, server: Int64) -> ClaimOutcome {
         // The server's clock may have leapt since the claim was sent.

@@ -116,7 +116,7 @@ struct RedisSingleTests {
         }
     }
 
-    @Test("R11: a stopped server is unavailable at once; the breaker opens, and closes when it is back")
+    @Test("R11: a stopped server is unavailable at once; the breaker opens until it is back")
     func stopped() async throws {
         let server = try await RedisServer()
         try await withCaller(.single(server)) { caller in
