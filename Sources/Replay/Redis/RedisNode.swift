@@ -176,7 +176,8 @@ final class RedisNode: @unchecked Sendable {
                 if stall <= loop.now {
                     throw RedisFailure(.timeout, "it does not answer any more")
                 }
-                _ = await waiter.wait(until: min(stall, tick))
+                // A look that is due waits for the new connection, and must not keep us awake.
+                _ = await waiter.wait(until: needsSetUp ? stall : min(stall, tick))
             }
         } catch {
             connection.fail(error.kind)
