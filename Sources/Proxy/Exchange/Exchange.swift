@@ -128,6 +128,7 @@ final class Exchange {
         takeConfiguration()
         isHeadKnown = true
         isBodyLost = false
+        if record.claim != nil { claims = ClaimState() }
         record.reset()
         record.startedAt = state.loop.wallMicroseconds
         record.listener = client.listener.name
@@ -135,7 +136,6 @@ final class Exchange {
         state.identifiers.next(into: &record.requestID)
         startedAt = state.loop.now
         clientAddress = client.peerAddress
-        claims = ClaimState()
     }
 
     /// Reads until the head is complete.
