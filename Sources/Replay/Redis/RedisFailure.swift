@@ -51,6 +51,7 @@ extension RedisFailure {
         case "LOADING": "it is loading its data and can be used soon"
         case "CLUSTERDOWN": "slots of the cluster have no master: see CLUSTER INFO"
         case "MOVED", "ASK", "CROSSSLOT": "it is in cluster mode: use redis+cluster://"
+        case "ERR": "Redis 6.2 or Valkey is needed (SET with NX and PXAT)"
         default: "see the log of the server"
         }
     }

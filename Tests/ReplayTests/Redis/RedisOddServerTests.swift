@@ -117,6 +117,25 @@ struct RedisOddServerTests {
         }
     }
 
+    @Test(
+        "an error instead of an answer is unavailable by its kind, and said with what to do",
+        arguments: [
+            ("ERR syntax error", .unavailable(.protocolError), "Redis 6.2"),
+            ("OOM command not allowed", .full, "raise maxmemory"),
+            ("NOPERM this user has no permissions", .unavailable(.denied), "+set"),
+            ("MISCONF cannot persist", .unavailable(.protocolError), "cannot save to disk"),
+            ("READONLY You can't write", .unavailable(.protocolError), "redis+sentinel://"),
+        ] as [(String, ClaimOutcome, String)])
+    func refusals(error: String, outcome: ClaimOutcome, hint: String) async throws {
+        let server = try FakeRedis { words in
+            words.first == "SET" && words.count > 4 ? .send("-\(error)\r\n") : .usual
+        }
+        try await withCaller(server.settings) { caller in
+            #expect(await caller.claim(.fresh()) == outcome)
+            #expect(caller.events.text.contains(hint))
+        }
+    }
+
     @Test("a redirection outside a cluster, a replica, and no run_id are errors of the server")
     func otherErrors() async throws {
         let moved = try FakeRedis { words in
