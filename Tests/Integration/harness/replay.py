@@ -17,7 +17,8 @@ STORES = {
     "memory": '[replay]\nstore = "memory"\n',
     # Its disk space is taken at once: 160 bytes for each entry.
     "file": '[replay]\nstore = "file"\nmax_entries = 50000\n',
-    "redis": '[replay]\nstore = "redis"\nredis = "redis://127.0.0.1:@REDIS@"\n'}
+    # Patient: a machine that runs other tests besides may well take longer than the default.
+    "redis": '[replay]\nstore = "redis"\nredis = "redis://127.0.0.1:@REDIS@"\ntimeout = "10s"\n'}
 
 # How often the tests with a thousand copies repeat; 100 proves more, and takes its time.
 ROUNDS = int(os.environ.get("REPLAY_ROUNDS", "5"))
