@@ -101,13 +101,13 @@ struct MetricsTests {
 
     @Test("have a place of its own for each verdict and action", arguments: verdicts)
     func vocabulary(_ verdict: Verdict) throws {
-        let row = VerdictCells.row(of: verdict)
-        #expect(VerdictCells.rows[row].verdict == "\(verdict.word)")
-        #expect(VerdictCells.rows[row].reason == verdict.reason ?? "")
+        let row = VerdictLabels.row(of: verdict)
+        #expect(VerdictLabels.rows[row].verdict == "\(verdict.word)")
+        #expect(VerdictLabels.rows[row].reason == verdict.reason ?? "")
         for action in Action.allCases {
-            #expect(VerdictCells.columns[VerdictCells.column(of: action)] == action.rawValue)
+            #expect(VerdictLabels.columns[VerdictLabels.column(of: action)] == action.rawValue)
         }
-        #expect(VerdictCells.rows.count == 23)
+        #expect(VerdictLabels.rows.count == 23)
         #expect(RequestFailure.allCases.count <= WordCounters<RequestFailure>.capacity)
         #expect(
             MalformedMessage.Kind.allCases.count <= WordCounters<MalformedMessage.Kind>.capacity)
@@ -143,9 +143,9 @@ struct MetricsTests {
         let allowed: [String: Set<String>] = [
             "route": ["transfers", "everything-else", "odd \"name\"\\\n", "none"],
             "app": ["", "ios", "android", "web", "other"],
-            "verdict": Set(VerdictCells.rows.map(\.verdict)),
-            "reason": Set(VerdictCells.rows.map(\.reason)),
-            "action": Set(VerdictCells.columns),
+            "verdict": Set(VerdictLabels.rows.map(\.verdict)),
+            "reason": Set(VerdictLabels.rows.map(\.reason)),
+            "action": Set(VerdictLabels.columns),
             "class": ["none", "1xx", "2xx", "3xx", "4xx", "5xx"],
             "upstream": ["api", "legacy"],
             "failure": Set(RequestFailure.allCases.map(\.rawValue)),

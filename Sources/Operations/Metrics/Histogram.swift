@@ -44,8 +44,8 @@ final class Histogram: Sendable {
     /// Records a duration; what a clock that stepped back made negative counts as nothing.
     func record(microseconds: Int64) {
         switch scale {
-        case .requests: cells[Self.requestCell(of: microseconds)].add()
-        case .claims: cells[Self.claimCell(of: microseconds)].add()
+        case .requests: cells[Self.requestBucket(of: microseconds)].add()
+        case .claims: cells[Self.claimBucket(of: microseconds)].add()
         }
         sum.add(UInt64(clamping: microseconds))
     }
@@ -58,7 +58,7 @@ final class Histogram: Sendable {
         return totals
     }
 
-    private static func claimCell(of microseconds: Int64) -> Int {
+    private static func claimBucket(of microseconds: Int64) -> Int {
         // The first bounds are those that most claims meet.
         let bounds = Scale.claims.bounds
         var cell = 0
@@ -66,7 +66,8 @@ final class Histogram: Sendable {
         return cell
     }
 
-    private static func requestCell(of microseconds: Int64) -> Int {
+    /// The bucket of a request's duration: the first whose bound it does not exceed, or the last.
+    static func requestBucket(of microseconds: Int64) -> Int {
         // A binary search over constants: this runs for every request.
         if microseconds <= 100_000 {
             if microseconds <= 5000 {
@@ -92,6 +93,12 @@ struct HistogramTotals {
     /// By bucket, not cumulative.
     var counts = [UInt64](repeating: 0, count: 16)
     var microseconds: UInt64 = 0
+
+    /// Adds durations of one bucket.
+    mutating func add(_ count: UInt64, microseconds: UInt64, bucket: Int) {
+        counts[bucket] &+= count
+        self.microseconds &+= microseconds
+    }
 
     /// Adds what another loop recorded.
     mutating func add(_ other: HistogramTotals) {

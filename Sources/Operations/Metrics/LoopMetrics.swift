@@ -3,12 +3,14 @@ internal import Proxy
 internal import Synchronization
 
 /// The counters of one event loop. The loop writes them, the metrics page reads them, and nobody
-/// waits: only finding a route's counters for the first time takes a lock.
+/// waits: only what comes for the first time takes a lock.
 ///
 /// Counters are kept by name. What a reload removes keeps its totals, and goes on when a later
 /// configuration brings the name back.
 public final class LoopMetrics: Sendable {
-    private let routes = Mutex<[String: RouteCounters]>([:])
+    private let routes = Mutex(NumberedNames())
+    private let apps = Mutex(NumberedNames([""]))
+    private let requests = TallyTable()
     private let upstreams = Mutex<[String: Histogram]>([:])
     private let listeners = Mutex<[String: ListenerCounters]>([:])
     /// Requests that did not end well.
@@ -28,9 +30,28 @@ public final class LoopMetrics: Sendable {
 
     public init() {}
 
-    /// The counters of a route; made at the first call.
-    func route(_ name: String) -> RouteCounters {
-        routes.withLock { Self.find(name, in: &$0) { RouteCounters() } }
+    /// The number of an app's label that stands for no app.
+    static let noApp: UInt32 = 0
+
+    /// The number of a route in this loop; given at the first call.
+    func route(_ name: String) -> UInt32 { routes.withLock { $0.number(of: name) } }
+
+    /// The number of an app's label in this loop; given at the first call.
+    func app(_ label: String) -> UInt32 { apps.withLock { $0.number(of: label) } }
+
+    /// Counts a request. Only the loop's own thread may do that.
+    @inline(__always)
+    func count(_ outcome: RequestOutcome, microseconds: Int64, bytesOut: UInt64) {
+        requests.add(outcome.key, 1, UInt64(clamping: microseconds), bytesOut)
+    }
+
+    /// Counts what few requests have. Only the loop's own thread may do that.
+    ///
+    /// - Parameters:
+    ///   - bytesIn: Body bytes from the client.
+    ///   - missingKeys: Requests without the key that the share goes by.
+    func countRare(route: UInt32, bytesIn: UInt64, missingKeys: UInt64) {
+        requests.add(RequestOutcome.rareSums(ofRoute: route).key, bytesIn, missingKeys, 0)
     }
 
     /// The durations of an upstream; made at the first call.
@@ -43,8 +64,21 @@ public final class LoopMetrics: Sendable {
         listeners.withLock { Self.find(name, in: &$0) { ListenerCounters() } }
     }
 
-    /// All of them, for the metrics page.
-    var allRoutes: [String: RouteCounters] { routes.withLock { $0 } }
+    /// What was counted for each route, by its name.
+    var allRoutes: [String: RouteTotals] {
+        let tallies = requests.all
+        // Asked for behind the tallies, so that every number there has its name here.
+        let routeNames = routes.withLock { $0.names }
+        let appNames = apps.withLock { $0.names }
+        var totals = [RouteTotals](repeating: RouteTotals(), count: routeNames.count)
+        for tally in tallies {
+            let outcome = RequestOutcome(key: tally.key)
+            guard totals.indices.contains(outcome.route), appNames.indices.contains(outcome.app)
+            else { continue }
+            totals[outcome.route].add(outcome, tally.sums, app: appNames[outcome.app])
+        }
+        return Dictionary(uniqueKeysWithValues: zip(routeNames, totals))
+    }
     /// Time spent on upstreams, by name.
     var allUpstreams: [String: Histogram] { upstreams.withLock { $0 } }
     /// Connections, by listener.
@@ -57,40 +91,6 @@ public final class LoopMetrics: Sendable {
         let value = make()
         values[name] = value
         return value
-    }
-}
-
-/// What is counted for each route.
-final class RouteCounters: Sendable {
-    /// Requests whose token told no app.
-    let withoutApp = VerdictCells()
-    private let byApp = Mutex<[String: VerdictCells]>([:])
-    /// From a request's first byte to the end of its answer.
-    let duration = Histogram()
-    /// Body bytes from clients.
-    let bytesIn = Counter()
-    /// Body bytes to clients.
-    let bytesOut = Counter()
-    /// Requests without the key that the share goes by.
-    let shareKeyMissing = Counter()
-    /// By the first digit of the status; 0 is a request that got no answer.
-    let responses = InlineArray<6, Counter> { _ in Counter() }
-
-    /// The cells of an app's alias; made at the first call.
-    func app(_ alias: String) -> VerdictCells {
-        byApp.withLock { cells in
-            if let found = cells[alias] { return found }
-            let made = VerdictCells()
-            cells[alias] = made
-            return made
-        }
-    }
-
-    /// Requests by app label; the empty label is no app.
-    var allApps: [String: VerdictCells] {
-        var all = byApp.withLock { $0 }
-        all[""] = withoutApp
-        return all
     }
 }
 

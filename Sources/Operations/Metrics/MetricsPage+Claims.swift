@@ -29,7 +29,7 @@ extension MetricsPage {
         text.family(
             "portcullis_replay_store_duration_seconds", .histogram,
             "From the claim of a token to the store's answer.")
-        text.samples([("store", "\(store.name)")], sum(loops.map(\.claimDuration)))
+        text.samples([("store", "\(store.name)")], sum(loops.map(\.claimDuration.totals)))
         guard let breaker = statistics.breaker else { return }
         text.family(
             "portcullis_replay_breaker_state", .gauge,

@@ -52,15 +52,15 @@ public struct MetricsPage: Sendable {
     // MARK: Requests
 
     private func appendRequests(
-        _ routes: [(name: String, values: [RouteCounters])], to text: inout MetricsText
+        _ routes: [(name: String, values: [RouteTotals])], to text: inout MetricsText
     ) {
         text.family(
             "portcullis_requests_total", .counter,
             "Requests by route, app, verdict, reason and action, however they ended.")
         for route in routes {
-            for app in merged(route.values.map(\.allApps)) {
-                for (row, words) in VerdictCells.rows.enumerated() {
-                    for (column, action) in VerdictCells.columns.enumerated() {
+            for app in merged(route.values.map(\.requests)) {
+                for (row, words) in VerdictLabels.rows.enumerated() {
+                    for (column, action) in VerdictLabels.columns.enumerated() {
                         let total = sum(app.values) { $0.total(row: row, column: column) }
                         // A series for each cell that was never used would be thousands.
                         if total == 0 { continue }
@@ -77,7 +77,7 @@ public struct MetricsPage: Sendable {
     }
 
     private func appendRoutes(
-        _ routes: [(name: String, values: [RouteCounters])], to text: inout MetricsText
+        _ routes: [(name: String, values: [RouteTotals])], to text: inout MetricsText
     ) {
         text.family(
             "portcullis_request_duration_seconds", .histogram,
@@ -91,25 +91,25 @@ public struct MetricsPage: Sendable {
         let classes = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"]
         for route in routes {
             for (index, name) in classes.enumerated() {
-                let total = sum(route.values) { $0.responses[index].total }
+                let total = sum(route.values) { $0.responses[index] }
                 if total > 0 { text.sample([("route", route.name), ("class", name)], total) }
             }
         }
         text.family(
             "portcullis_request_bytes_total", .counter, "Bytes of request bodies received.")
         for route in routes {
-            text.sample([("route", route.name)], sum(route.values) { $0.bytesIn.total })
+            text.sample([("route", route.name)], sum(route.values) { $0.bytesIn })
         }
         text.family(
             "portcullis_response_bytes_total", .counter, "Bytes of response bodies sent.")
         for route in routes {
-            text.sample([("route", route.name)], sum(route.values) { $0.bytesOut.total })
+            text.sample([("route", route.name)], sum(route.values) { $0.bytesOut })
         }
         text.family(
             "portcullis_share_key_missing_total", .counter,
             "Requests without the key that sticky_by names; they are outside the enforced share.")
         for route in routes {
-            text.sample([("route", route.name)], sum(route.values) { $0.shareKeyMissing.total })
+            text.sample([("route", route.name)], sum(route.values) { $0.shareKeyMissing })
         }
     }
 
@@ -118,7 +118,7 @@ public struct MetricsPage: Sendable {
             "portcullis_upstream_duration_seconds", .histogram,
             "From the choice of an upstream to the end of its answer.")
         for upstream in merged(loops.map(\.allUpstreams)) {
-            text.samples([("upstream", upstream.name)], sum(upstream.values))
+            text.samples([("upstream", upstream.name)], sum(upstream.values.map(\.totals)))
         }
     }
 
@@ -232,9 +232,9 @@ public struct MetricsPage: Sendable {
         values.reduce(0) { $0 &+ total($1) }
     }
 
-    func sum(_ histograms: [Histogram]) -> HistogramTotals {
+    func sum(_ histograms: [HistogramTotals]) -> HistogramTotals {
         var totals = HistogramTotals(scale: histograms.first?.scale ?? .requests)
-        for histogram in histograms { totals.add(histogram.totals) }
+        for histogram in histograms { totals.add(histogram) }
         return totals
     }
 }

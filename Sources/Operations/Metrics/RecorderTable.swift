@@ -3,9 +3,10 @@ internal import Configuration
 internal import Policy
 internal import Proxy
 
-/// Where the counters and names of one configuration are, by the indices that its records use.
+/// The numbers and names of one configuration's routes and apps, by the indices that its records
+/// use.
 ///
-/// A table belongs to one loop. It finds counters at their first use, so that 10,000 routes of
+/// A table belongs to one loop. It asks for numbers at their first use, so that 10,000 routes of
 /// which ten are used cost what ten cost.
 final class RecorderTable {
     /// The label of requests that no route served.
@@ -13,18 +14,8 @@ final class RecorderTable {
     /// The label of a verified app that has no alias.
     static let otherApp = "other"
 
-    /// A route with the app counters found so far.
-    final class RouteSlot {
-        /// Where its requests are counted.
-        let counters: RouteCounters
-        /// In the order of `aliases`; the last ones are those of `other`.
-        fileprivate var apps: [VerdictCells?]
-
-        fileprivate init(_ counters: RouteCounters, apps: Int) {
-            self.counters = counters
-            self.apps = Array(repeating: nil, count: apps)
-        }
-    }
+    /// In place of a number that nobody asked for yet.
+    private static let unnumbered = UInt32.max
 
     /// Which requests get a line.
     let access: Log.Access
@@ -37,7 +28,9 @@ final class RecorderTable {
     /// Where the apps of a project start in `aliases`; one more entry for the end.
     private let firstApp: [Int]
     /// One for each route, and the last for no route.
-    private var routes: [RouteSlot?]
+    private var routes: [UInt32]
+    /// In the order of `aliases`.
+    private var apps: [UInt32]
     private var upstreams: [Histogram?]
 
     /// Prepares what records of this configuration need.
@@ -55,7 +48,8 @@ final class RecorderTable {
         }
         self.aliases = aliases + [Self.otherApp]
         self.firstApp = firstApp
-        routes = Array(repeating: nil, count: routeTable.routes.count + 1)
+        apps = Array(repeating: Self.unnumbered, count: self.aliases.count)
+        routes = Array(repeating: Self.unnumbered, count: routeTable.routes.count + 1)
         upstreams = Array(repeating: nil, count: upstreamNames.count)
     }
 
@@ -72,25 +66,27 @@ final class RecorderTable {
         return routeTable.routes[index].name
     }
 
-    /// The counters of a route, or of `none`.
+    /// The number of a route, or of `none`.
     @inline(__always)
-    func route(_ index: Int?) -> RouteSlot {
+    func route(_ index: Int?) -> UInt32 {
         let last = routes.count - 1
         let place = index.flatMap { (0..<last).contains($0) ? $0 : nil } ?? last
-        if let found = routes[place] { return found }
-        let slot = RouteSlot(metrics.route(routeName(index)), apps: aliases.count)
-        routes[place] = slot
-        return slot
+        let found = routes[place]
+        if found != Self.unnumbered { return found }
+        let number = metrics.route(routeName(index))
+        routes[place] = number
+        return number
     }
 
-    /// The cells of an app on a route.
+    /// The number of an app's label.
     @inline(__always)
-    func cells(of app: AppIndex?, on route: RouteSlot) -> VerdictCells {
+    func app(_ app: AppIndex?) -> UInt32 {
         let place = place(of: app)
-        if let found = route.apps[place] { return found }
-        let cells = route.counters.app(aliases[place])
-        route.apps[place] = cells
-        return cells
+        let found = apps[place]
+        if found != Self.unnumbered { return found }
+        let number = metrics.app(aliases[place])
+        apps[place] = number
+        return number
     }
 
     /// The durations of an upstream.
@@ -103,7 +99,7 @@ final class RecorderTable {
         return histogram
     }
 
-    /// The place of an app among a slot's; the last one for an app without an alias.
+    /// The place of an app in `aliases`; the last one for an app without an alias.
     private func place(of app: AppIndex?) -> Int {
         let other = aliases.count - 1
         guard let app, app.app >= 0, (0..<(firstApp.count - 1)).contains(app.project) else {

@@ -72,15 +72,17 @@ public final class WorkerRecorder: RequestRecorder {
 
     private func count(_ record: RequestRecord, _ table: RecorderTable) {
         let route = table.route(record.route)
-        let counters = route.counters
-        let cells =
-            record.hasApp ? table.cells(of: record.app, on: route) : counters.withoutApp
-        cells.count(record.verdict, record.action)
-        counters.duration.record(microseconds: record.totalMicroseconds)
-        counters.bytesIn.add(record.bytesIn)
-        counters.bytesOut.add(record.bytesOut)
-        if record.isShareKeyMissing { counters.shareKeyMissing.add() }
-        counters.responses[Int(min(record.status / 100, 5))].add()
+        let outcome = RequestOutcome(
+            route: route, app: record.hasApp ? table.app(record.app) : LoopMetrics.noApp,
+            verdict: record.verdict, action: record.action, status: record.status,
+            microseconds: record.totalMicroseconds)
+        metrics.count(
+            outcome, microseconds: record.totalMicroseconds, bytesOut: record.bytesOut)
+        if record.bytesIn > 0 || record.isShareKeyMissing {
+            metrics.countRare(
+                route: route, bytesIn: record.bytesIn,
+                missingKeys: record.isShareKeyMissing ? 1 : 0)
+        }
         if let duration = record.upstreamMicroseconds, let upstream = record.upstream {
             table.duration(of: upstream)?.record(microseconds: duration)
         }

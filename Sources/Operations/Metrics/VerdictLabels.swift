@@ -1,10 +1,10 @@
 internal import Attestation
 internal import Policy
 
-/// How often each verdict, reason and action came together, for one route and one app.
+/// Labels for verdicts, reasons and actions.
 ///
 /// The vocabulary is small and closed, so a place is computed instead of looked up.
-final class VerdictCells: Sendable {
+enum VerdictLabels {
     /// Verdict and reason by row. Row 0 is a request that ended before there was a verdict.
     static let rows: [(verdict: String, reason: String)] =
         [("", ""), ("verified", "")]
@@ -17,19 +17,6 @@ final class VerdictCells: Sendable {
 
     /// Actions by column. Column 0 is a request that policy was not asked about.
     static let columns = ["", "allow", "would_reject", "reject"]
-
-    private let cells = InlineArray<92, Counter> { _ in Counter() }
-
-    /// Counts one request.
-    @inline(__always)
-    func count(_ verdict: Verdict?, _ action: Action?) {
-        cells[Self.row(of: verdict) * 4 + Self.column(of: action)].add()
-    }
-
-    /// How many requests were counted in a row and a column.
-    func total(row: Int, column: Int) -> UInt64 {
-        cells[row * 4 + column].total
-    }
 
     /// The row of a verdict.
     static func row(of verdict: Verdict?) -> Int {
