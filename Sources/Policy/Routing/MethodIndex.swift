@@ -36,7 +36,8 @@ struct MethodIndex: Sendable {
     func id(_ name: Span<UInt8>) -> ID {
         let standard = Self.standard(name)
         guard standard == .any else { return standard }
-        return ID(rawValue: UInt16(truncatingIfNeeded: extensions.child(of: 0, name) ?? 0))
+        guard let found = extensions.child(of: 0, name) else { return .any }
+        return ID(rawValue: UInt16(truncatingIfNeeded: found.number))
     }
 
     @inline(__always)

@@ -21,11 +21,9 @@ public final class RouteTable: Sendable {
 
     private let methods: MethodIndex
     private let hosts: SegmentIndex
-    private let hostNodes: [SegmentTree.Node]
+    private let hostRoot: SegmentTree.Position
     private let paths: SegmentIndex
-    private let pathNodes: [SegmentTree.Node]
     private let trees: [PathTree]
-    private let levels: [RouteLevel]
     private let entries: [RouteEntry]
     /// The rank of the strictest route: nothing can be stricter, so nothing else need be looked
     /// for.
@@ -43,12 +41,19 @@ public final class RouteTable: Sendable {
         shares = routes.map(\.share)
         cors = routes.map { route in route.cors.map { CORSFields(route, $0) } }
         methods = builder.methods
-        (hostNodes, trees) = builder.resolvedHosts()
-        (pathNodes, levels) = builder.resolvedPaths()
-        hosts = SegmentIndex(builder.hosts.edges, seed: seed)
-        paths = SegmentIndex(builder.paths.edges, seed: seed)
-        entries = builder.entries
-        highestRank = builder.entries.map(\.rank).max() ?? 0
+        let (hostNodes, bareTrees) = builder.resolvedHosts()
+        let (pathNodes, entries) = builder.resolvedPaths()
+        hostRoot = SegmentTree.Position(number: 0, node: hostNodes[0])
+        trees = bareTrees.map { tree in
+            var tree = tree
+            tree.root.node = pathNodes[Int(tree.root.number)]
+            tree.foldedRoot.node = pathNodes[Int(tree.foldedRoot.number)]
+            return tree
+        }
+        hosts = SegmentIndex(builder.hosts.edges, nodes: hostNodes, seed: seed)
+        paths = SegmentIndex(builder.paths.edges, nodes: pathNodes, seed: seed)
+        self.entries = entries
+        highestRank = entries.map(\.rank).max() ?? 0
         isFolded = routes.allSatisfy { PathFolding.isFolded(Array($0.path.utf8).span) }
     }
 
@@ -71,7 +76,7 @@ public final class RouteTable: Sendable {
         // What a more specific host has for other methods counts for an unknown one.
         var strictest: RouteEntry?
         while tree != SegmentTree.none {
-            let start = firstLevel(for: path, below: trees[Int(tree)].root)
+            let start = firstEntry(for: path, below: trees[Int(tree)].root)
             if let found = search(from: start, method, &strictest) {
                 return stricter(than: found, in: tree, from: first, path, method)
             }
@@ -92,25 +97,22 @@ public final class RouteTable: Sendable {
         }
     }
 
-    /// The first entry for a method, from a level on to less specific ones.
+    /// The first entry for a method, from one on to less specific ones.
     @inline(__always)
     private func search(
         from start: UInt32, _ method: MethodIndex.ID, _ strictest: inout RouteEntry?
     ) -> Found? {
         var number = start
         while number != SegmentTree.none {
-            let level = levels[Int(number)]
-            for index in Int(level.start)..<Int(level.end) {
-                let entry = entries[index]
-                if entry.method == .any {
-                    return Found(entry: entry, strictest: strictest)
-                }
-                if entry.method == method {
-                    return Found(entry: entry, strictest: nil)
-                }
-                if !method.isStandard, entry.rank > strictest?.rank ?? 0 { strictest = entry }
+            let entry = entries[Int(number)]
+            if entry.method == .any {
+                return Found(entry: entry, strictest: strictest)
             }
-            number = level.next
+            if entry.method == method {
+                return Found(entry: entry, strictest: nil)
+            }
+            if !method.isStandard, entry.rank > strictest?.rank ?? 0 { strictest = entry }
+            number = entry.next
         }
         return nil
     }
@@ -130,7 +132,7 @@ public final class RouteTable: Sendable {
         var tree = first
         var strictest: RouteEntry?
         while tree != SegmentTree.none {
-            let start = firstFoldedLevel(for: path, below: trees[Int(tree)].foldedRoot)
+            let start = firstFoldedEntry(for: path, below: trees[Int(tree)].foldedRoot)
             if let other = search(from: start, method, &strictest) {
                 let candidate = other.winner
                 // What was written for this very path, or for as long a part of it, stands.
@@ -146,56 +148,54 @@ public final class RouteTable: Sendable {
 
     /// The most specific path tree for a host, `none` when no route serves it.
     private func firstTree(for host: Span<UInt8>) -> UInt32 {
-        var node = hostNodes[0]
-        var number: UInt32 = 0
+        var position = hostRoot
         var end = host.count
-        while end > 0, !node.isLeaf {
+        while end > 0, !position.node.isLeaf {
             var start = end
             while start > 0, host[start - 1] != UInt8(ascii: ".") { start -= 1 }
-            guard let child = hosts.child(of: number, host.extracting(start..<end)) else { break }
-            number = child
-            node = hostNodes[Int(child)]
-            if start == 0 { return node.whole }
+            let label = host.extracting(start..<end)
+            guard let child = hosts.child(of: position.number, label) else { break }
+            position = child
+            if start == 0 { return position.node.whole }
             end = start - 1
         }
-        return node.below
+        return position.node.below
     }
 
-    /// The most specific level for a path, `none` when no route of this tree covers it.
-    private func firstLevel(for path: Span<UInt8>, below root: UInt32) -> UInt32 {
-        var number = root
-        var node = pathNodes[Int(root)]
+    /// The most specific entry for a path, `none` when no route of this tree covers it.
+    private func firstEntry(for path: Span<UInt8>, below root: SegmentTree.Position) -> UInt32 {
+        var position = root
         var start = 1
-        while !node.isLeaf {
+        while !position.node.isLeaf {
             let end = segmentEnd(in: path, from: start)
-            guard let child = paths.child(of: number, path.extracting(start..<end)) else { break }
-            number = child
-            node = pathNodes[Int(child)]
-            if end == path.count { return node.whole }
+            let segment = path.extracting(start..<end)
+            guard let child = paths.child(of: position.number, segment) else { break }
+            position = child
+            if end == path.count { return position.node.whole }
             start = end + 1
         }
-        return node.below
+        return position.node.below
     }
 
-    /// As `firstLevel`, for the folded form of a path.
-    private func firstFoldedLevel(for path: Span<UInt8>, below root: UInt32) -> UInt32 {
-        var number = root
-        var node = pathNodes[Int(root)]
+    /// As `firstEntry`, for the folded form of a path.
+    private func firstFoldedEntry(
+        for path: Span<UInt8>, below root: SegmentTree.Position
+    ) -> UInt32 {
+        var position = root
         var start = 1
         while start < path.count {
             let end = segmentEnd(in: path, from: start)
             let nameEnd = PathFolding.nameEnd(in: path, start..<end)
             if nameEnd > start {
                 let name = path.extracting(start..<nameEnd)
-                guard !node.isLeaf, let child = paths.child(of: number, folding: name) else {
-                    return node.below
-                }
-                number = child
-                node = pathNodes[Int(child)]
+                guard !position.node.isLeaf,
+                    let child = paths.child(of: position.number, folding: name)
+                else { return position.node.below }
+                position = child
             }
             start = end + 1
         }
-        return node.whole
+        return position.node.whole
     }
 
     @inline(__always)

@@ -1,21 +1,11 @@
 /// The routes of one host, or of none.
 struct PathTree: Sendable {
     /// Root of its paths.
-    var root: UInt32
+    var root: SegmentTree.Position
     /// Root of the same paths in folded form (`PathFolding`).
-    var foldedRoot: UInt32
+    var foldedRoot: SegmentTree.Position
     /// The tree to search when this one has no match: the next less specific host.
     var next: UInt32
-}
-
-/// The routes of one path of one host, exact or prefix.
-struct RouteLevel: Sendable {
-    /// Index of the first entry.
-    var start: UInt32 = 0
-    /// Index behind the last entry.
-    var end: UInt32 = 0
-    /// The next less specific path of the same host.
-    var next: UInt32 = SegmentTree.none
 }
 
 /// One method of one route.
@@ -31,6 +21,9 @@ struct RouteEntry: Sendable {
     /// Higher for a more specific path: twice the number of folded segments, and 1 for an exact
     /// path.
     var specificity: UInt32
+    /// The entry to look at when this one is not for the method: of the same path, or of the next
+    /// less specific one of the same host.
+    var next: UInt32
 
     /// Whether it is written for a more specific host than `other`, which was found for the same
     /// request no earlier, or for a longer part of the path.
@@ -58,11 +51,11 @@ struct RouteTableBuilder {
     /// Segments from the left.
     private(set) var paths = SegmentTree()
     /// Of all levels, one run for each.
-    private(set) var entries: [RouteEntry] = []
+    private var entries: [RouteEntry] = []
     private let ranks: [UInt32]
     private var trees: [PathTree] = []
     private var drafts: [DraftLevel] = []
-    private var levels: [RouteLevel] = []
+    private var levels: [Range<UInt32>] = []
 
     init(_ routes: [Route], seed: UInt64) {
         methods = MethodIndex(routes, seed: seed)
@@ -90,11 +83,27 @@ struct RouteTableBuilder {
         return (nodes, trees)
     }
 
-    /// The path trees' nodes, whose items are levels.
-    func resolvedPaths() -> ([SegmentTree.Node], [RouteLevel]) {
-        var levels = levels
-        let nodes = paths.resolved(isSelfCovered: true) { levels[Int($0)].next = $1 }
-        return (nodes, levels)
+    /// The path trees' nodes, whose items are entries, and these entries.
+    func resolvedPaths() -> ([SegmentTree.Node], [RouteEntry]) {
+        var followers = Array(repeating: SegmentTree.none, count: levels.count)
+        let nodes = paths.resolved(isSelfCovered: true) { followers[Int($0)] = $1 }
+        let firstEntry = { (level: UInt32) -> UInt32 in
+            var level = level
+            // A route of HEAD alone has no entry.
+            while level != SegmentTree.none, levels[Int(level)].isEmpty {
+                level = followers[Int(level)]
+            }
+            return level == SegmentTree.none ? level : levels[Int(level)].lowerBound
+        }
+        var entries = entries
+        for (level, follower) in zip(levels, followers) where !level.isEmpty {
+            entries[Int(level.upperBound) - 1].next = firstEntry(follower)
+        }
+        let resolved = nodes.map { node in
+            SegmentTree.Node(
+                whole: firstEntry(node.whole), below: firstEntry(node.below), isLeaf: node.isLeaf)
+        }
+        return (resolved, entries)
     }
 
     private mutating func tree(for host: String) -> UInt32 {
@@ -122,8 +131,8 @@ struct RouteTableBuilder {
         for isFolded in [false, true] {
             let node =
                 isFolded
-                ? paths.node(folded, below: trees[Int(tree)].foldedRoot)
-                : paths.node(segments.dropFirst(), below: trees[Int(tree)].root)
+                ? paths.node(folded, below: trees[Int(tree)].foldedRoot.number)
+                : paths.node(segments.dropFirst(), below: trees[Int(tree)].root.number)
             let makeDraft = {
                 drafts.append(
                     DraftLevel(tree: tree, specificity: specificity, isFolded: isFolded))
@@ -151,9 +160,9 @@ struct RouteTableBuilder {
             entries.append(
                 RouteEntry(
                     method: method, route: UInt32(route), rank: ranks[route], tree: draft.tree,
-                    specificity: draft.specificity))
+                    specificity: draft.specificity, next: UInt32(entries.count + 1)))
         }
-        levels.append(RouteLevel(start: start, end: UInt32(entries.count)))
+        levels.append(start..<UInt32(entries.count))
     }
 
     /// "Any" is the least specific: minus one makes it the highest number.

@@ -12,6 +12,12 @@ struct SegmentTree {
         var isLeaf: Bool
     }
 
+    /// A node and its number.
+    struct Position: Sendable {
+        var number: UInt32
+        var node: Node
+    }
+
     /// No item.
     static let none = UInt32.max
 
@@ -22,10 +28,13 @@ struct SegmentTree {
     private var wholes: [UInt32: UInt32] = [:]
     private var belows: [UInt32: UInt32] = [:]
 
-    /// Adds an independent tree and returns its root. The first root is node 0.
-    mutating func addRoot() -> UInt32 {
+    /// Adds an independent tree and returns its root, whose items are not known yet. The first root
+    /// is node 0.
+    mutating func addRoot() -> Position {
         parents.append(nil)
-        return UInt32(parents.count - 1)
+        return Position(
+            number: UInt32(parents.count - 1),
+            node: Node(whole: Self.none, below: Self.none, isLeaf: true))
     }
 
     /// The node of a name, made when it is not there yet.
