@@ -19,7 +19,8 @@ extension Exchange {
         guard let line = head.fields.first(.appCheckToken) else { return .missing(.unknownOrigin) }
         if let verified = cached(line.value) {
             note(verified)
-            return route.acceptsEveryApp ? .verified : route.route.verdict(of: verified)
+            return route.acceptsEveryApp
+                ? .verified : serving.details(of: route).route.verdict(of: verified)
         }
         let before = MonotonicInstant.now
         var verdict = examine(line.value)
@@ -38,7 +39,7 @@ extension Exchange {
         case .debugSecret: record.isDebugSecret = true
         case .attestationFailed, .invalid, .keysUnavailable, .unknownKey: break
         }
-        return route.route.verdict(of: verdict)
+        return serving.details(of: route).route.verdict(of: verdict)
     }
 
     private var isTokenInURL: Bool {
@@ -103,7 +104,7 @@ extension Exchange {
         let input = self.input
         let bytes = input.pinnedBytes
         let agent = head.fields.first(.userAgent)?.value ?? .empty
-        return route.route.missingReason(
+        return serving.details(of: route).route.missingReason(
             serving.fingerprints,
             hasField: { head.fields.line(named: $0, in: bytes) != nil },
             userAgent: bytes.slice(agent))
@@ -114,8 +115,9 @@ extension Exchange {
     /// Whether this client is enforced on the route; a client without the sticky key is not, and is
     /// counted.
     func isInShare(_ route: ServedRoute) -> Bool {
-        guard let share = route.share else { return true }
-        fillShareKey(route.route.stickyBy)
+        let details = serving.details(of: route)
+        guard let share = details.share else { return true }
+        fillShareKey(details.route.stickyBy)
         record.isShareKeyMissing = shareKey.isEmpty
         let key = shareKey
         return !key.isEmpty && share.isInside(key.span)

@@ -91,7 +91,7 @@ extension Exchange {
     }
 
     private func writeCORS(_ answer: CORSFields.Answer, _ route: ServedRoute) {
-        guard isHeadKnown, let fields = route.cors else { return }
+        guard isHeadKnown, let fields = serving.details(of: route).cors else { return }
         let input = self.input
         let bytes = input.pinnedBytes
         let origin = head.fields.first(.origin)?.value ?? .empty

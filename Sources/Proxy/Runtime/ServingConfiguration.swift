@@ -14,6 +14,8 @@ public final class ServingConfiguration: Sendable {
     public let table: RouteTable
     /// By index of the route.
     let routes: [ServedRoute]
+    /// By index of the route.
+    private let details: [RouteDetails]
     /// By index of the project.
     let projects: [Project]
     /// Judges tokens of these projects.
@@ -45,6 +47,7 @@ public final class ServingConfiguration: Sendable {
         routes = table.routes.enumerated().map {
             ServedRoute($1, index: $0, storeDefault: storeDefault)
         }
+        details = table.routes.map(RouteDetails.init)
         projects = configuration.projects.map(\.project)
         verifier = TokenVerifier(projects: projects)
         fingerprints = configuration.projects.map(\.fingerprints)
@@ -54,52 +57,65 @@ public final class ServingConfiguration: Sendable {
         logsAccess = configuration.log.access != .off
         hasFingerprints = fingerprints.contains { !$0.isEmpty }
     }
+
+    /// What is seldom asked of a route.
+    func details(of route: ServedRoute) -> RouteDetails { details[route.index] }
 }
 
-/// A route with everything that can be prepared before a request comes. An object, so that a
-/// request holds one reference and copies nothing.
-final class ServedRoute: Sendable {
-    /// The route as configured.
-    let route: Route
-    /// The route's place in the configuration.
-    let index: Int
-    /// How strictly tokens are looked at.
-    let mode: Route.Mode
+/// What nearly every request asks of its route: a few bytes, so that thousands of routes that take
+/// turns stay in the cache, and a request copies them instead of counting a reference.
+struct ServedRoute: Sendable {
+    private let place: UInt32
+    private let upstreamPlace: UInt32
     /// Decides what happens to a request.
     let enforcement: Enforcement
-    /// Each verified token is good for one request.
-    let claimsTokens: Bool
     /// Decides about what the claim store said: its word counts for as much as `replay` says, even
     /// where it is about the token itself.
     let claimEnforcement: Enforcement
-    /// Index of the upstream.
-    let upstream: Int
     /// The token's own field goes upstream.
     let forwardsToken: Bool
-    /// Who is enforced; nil where the share decides nothing.
-    let share: EnforcedShare?
-    /// What `cors` adds to answers of our own; nil without `cors`.
-    let cors: CORSFields?
     /// Preflights are answered here instead of forwarded.
     let answersPreflights: Bool
     /// The route lists neither projects nor apps.
     let acceptsEveryApp: Bool
 
+    /// The route's place in the configuration.
+    var index: Int { Int(place) }
+    /// Each verified token is good for one request.
+    var claimsTokens: Bool { enforcement.replay != .off }
+    /// How strictly tokens are looked at.
+    var mode: Route.Mode { enforcement.appCheck }
+    /// Index of the upstream.
+    var upstream: Int { Int(upstreamPlace) }
+
     /// Prepares a route. `storeDefault` is `when_unavailable` of `[replay]`.
     init(_ route: Route, index: Int, storeDefault: WhenUnavailable) {
-        self.route = route
-        self.index = index
-        mode = route.mode
+        // The table numbers routes by 32 bits too, and upstreams are as many lines of the file.
+        place = UInt32(index)
+        upstreamPlace = UInt32(route.upstream)
         let enforcement = route.enforcement(storeDefault: storeDefault)
         self.enforcement = enforcement
-        claimsTokens = enforcement.replay != .off
         claimEnforcement = enforcement.ofClaims
-        upstream = route.upstream
         forwardsToken = route.forwardToken
+        acceptsEveryApp = route.projects == nil && route.apps == nil
+        answersPreflights = route.cors?.answerPreflights ?? false
+    }
+}
+
+/// What only some requests ask of their route.
+final class RouteDetails: Sendable {
+    /// The route as configured.
+    let route: Route
+    /// Who is enforced; nil where the share decides nothing.
+    let share: EnforcedShare?
+    /// What `cors` adds to answers of our own; nil without `cors`.
+    let cors: CORSFields?
+
+    /// Prepares a route.
+    init(_ route: Route) {
+        self.route = route
         let isPartial = route.mode == .enforce && route.enforcedShare < EnforcedShare.everybody
         share = isPartial ? route.share : nil
         cors = route.cors.map { CORSFields(route, $0) }
-        acceptsEveryApp = route.projects == nil && route.apps == nil
-        answersPreflights = route.cors?.answerPreflights ?? false
     }
 }
