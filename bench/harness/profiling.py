@@ -16,7 +16,7 @@ from .processes import LOAD_CORE, Broken, cpu_time
 from .stage import Stage, Wrapping, staged
 from .workloads import Workload
 
-VIEWS = ("functions", "syscalls", "allocations", "instructions")
+VIEWS = ("functions", "syscalls", "allocations", "instructions", "caches")
 _ALLOCATION_COUNTER = (
     Path(__file__).parents[2] / "Tests" / "Integration" / "allocations" / "count.c"
 )
@@ -41,8 +41,10 @@ def profile(
             return _system_calls(workload, index, setting, seconds)
         case "allocations":
             return _allocations(workload, index, setting, seconds, folder)
-        case _:
+        case "instructions":
             return _instructions(workload, index, setting, seconds, top, folder)
+        case _:
+            return _caches(workload, index, setting, seconds, top, folder)
 
 
 def _functions(
@@ -142,47 +144,100 @@ def _instructions(
     workload: Workload, index: int, setting: Setting, seconds: int, top: int, folder: Path
 ) -> str:
     """Exact user-space instruction counts, free of noise: the view to compare two builds by."""
+    seen, totals, functions = _simulated(workload, index, setting, seconds, folder)
+    lines = [
+        f"## instructions: {workload.contestants[index].label} on {workload.name}",
+        "",
+        f"{seen.requests:,} requests, {totals['Ir'] / seen.requests:,.0f} instructions each outside "
+        "the kernel.",
+        "",
+        "| instructions/request | function |",
+        "|--:|---|",
+    ]
+    for symbol, cost in functions.most_common(top):
+        lines.append(f"| {cost / seen.requests:,.1f} | `{symbol[:140]}` |")
+    return "\n".join(lines) + "\n"
+
+
+def _caches(
+    workload: Workload, index: int, setting: Setting, seconds: int, top: int, folder: Path
+) -> str:
+    """Cache lines that one core's caches of 48 KiB and 1 MiB would have to fetch: the memory that a
+    request finds cold. The kernel, which takes its share of both, is not simulated."""
+    options = ("--cache-sim=yes", "--D1=49152,12,64", "--LL=1048576,16,64")
+    seen, totals, functions = _simulated(
+        workload, index, setting, seconds, folder, options, ("DLmr", "DLmw"), warm_up=10
+    )
+    each = {name: count / seen.requests for name, count in totals.items()}
+    lines = [
+        f"## caches: {workload.contestants[index].label} on {workload.name}",
+        "",
+        f"{seen.requests:,} requests; each reads {each['Dr']:,.0f} times and writes "
+        f"{each['Dw']:,.0f} times, misses 48 KiB {each['D1mr'] + each['D1mw']:.1f} times and "
+        f"1 MiB {each['DLmr'] + each['DLmw']:.2f} times.",
+        "",
+        "| misses of 1 MiB/request | function |",
+        "|--:|---|",
+    ]
+    for symbol, cost in functions.most_common(top):
+        lines.append(f"| {cost / seen.requests:,.2f} | `{symbol[:140]}` |")
+    return "\n".join(lines) + "\n"
+
+
+def _simulated(
+    workload: Workload,
+    index: int,
+    setting: Setting,
+    seconds: int,
+    folder: Path,
+    options: tuple[str, ...] = (),
+    sorting: tuple[str, ...] = ("Ir",),
+    warm_up: int = 1,
+) -> tuple[load.Load, dict[str, int], Counter[str]]:
+    """What wrk saw of a proxy under callgrind, the sum of each event, and the events that `sorting`
+    names by function."""
     _need("valgrind", "valgrind")
     for old in folder.glob("callgrind.out*"):
         old.unlink()
-    prefix = ("valgrind", "--tool=callgrind", "--instr-atstart=no", "--quiet")
+    prefix = ("valgrind", "--tool=callgrind", "--instr-atstart=no", "--quiet", *options)
     wrapping = Wrapping(prefix=(*prefix, f"--callgrind-out-file={folder}/callgrind.out.%p"))
     # valgrind gives up at DWARF 5 as Swift writes it; the names of functions are all that is needed.
     binary = folder / "portcullis"
     subprocess.run(["objcopy", "--strip-debug", setting.portcullis, binary], check=True)
     setting = replace(setting, portcullis=binary)
     with staged(workload, index, setting, wrapping) as stage:
-        load.wrk(PORT, stage.warm_up, 1)
-        _callgrind(stage, "on")
+        # With caches to fill, the warm-up must be simulated too; its counts are thrown away.
+        if options:
+            _callgrind(stage, "-i", "on")
+        load.wrk(PORT, stage.warm_up, warm_up)
+        _callgrind(stage, "-i", "on")
+        _callgrind(stage, "-z")
         seen = load.wrk(PORT, stage.requests, seconds)
-        _callgrind(stage, "off")
+        _callgrind(stage, "-i", "off")
     files = sorted(folder.glob("callgrind.out*"), key=lambda file: file.stat().st_size)
     if not files:
         raise Broken("callgrind left no file")
-    annotate = ["callgrind_annotate", "--threshold=99", "--show-percs=no", "--auto=no", files[-1]]
-    told = _demangled(subprocess.run(annotate, capture_output=True, text=True).stdout)
-    (folder / "instructions.txt").write_text(told)
-    total = int(re.search(r"^\s*([\d,]+).*PROGRAM TOTALS", told, re.M)[1].replace(",", ""))
-    costs: Counter[str] = Counter()
-    for number, symbol in re.findall(r"^\s*([\d,]+)\s+(?:\?\?\?|\S+?):(.+?)\s*$", told, re.M):
-        costs[re.sub(r" \[[^\[]*\]$", "", symbol)] += int(number.replace(",", ""))
-    lines = [
-        f"## instructions: {workload.contestants[index].label} on {workload.name}",
-        "",
-        f"{seen.requests:,} requests, {total / seen.requests:,.0f} instructions each outside the "
-        "kernel.",
-        "",
-        "| instructions/request | function |",
-        "|--:|---|",
-    ]
-    for symbol, cost in costs.most_common(top):
-        lines.append(f"| {cost / seen.requests:,.1f} | `{symbol[:140]}` |")
-    return "\n".join(lines) + "\n"
+    command = ["callgrind_annotate", "--threshold=100", "--show-percs=no", "--auto=no"]
+    told = _demangled(
+        subprocess.run([*command, files[-1]], capture_output=True, text=True).stdout
+    )
+    (folder / "simulated.txt").write_text(told)
+    names = re.search(r"^Events shown:\s+(.*)$", told, re.M)[1].split()
+    # Summed up here: callgrind's own totals are wrong once its counts were thrown away.
+    totals: Counter[str] = Counter()
+    functions: Counter[str] = Counter()
+    row = r"^\s*((?:[\d,.]+\s+)+)(?:\?\?\?|\S+?):(.+?)\s*$"
+    for numbers, symbol in re.findall(row, told, re.M):
+        counts = (0 if n == "." else int(n.replace(",", "")) for n in numbers.split())
+        events = dict(zip(names, counts))
+        totals.update(events)
+        functions[re.sub(r" \[[^\[]*\]$", "", symbol)] += sum(events[name] for name in sorting)
+    return seen, totals, functions
 
 
-def _callgrind(stage: Stage, switch: str) -> None:
+def _callgrind(stage: Stage, *command: str) -> None:
     subprocess.run(
-        ["callgrind_control", "-i", switch, str(stage.proxy)], check=True, capture_output=True
+        ["callgrind_control", *command, str(stage.proxy)], check=True, capture_output=True
     )
 
 
