@@ -7,7 +7,6 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/ocsp.h>
-#include <openssl/param_build.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <openssl/rsa.h>
@@ -63,17 +62,6 @@ static inline int COpenSSL_EVP_MAC_CTX_set_HMAC_SHA256(
 }
 static const unsigned long COpenSSL_XN_FLAG_RFC2253 = XN_FLAG_RFC2253;
 static const unsigned long COpenSSL_ERR_SYSTEM_FLAG = ERR_SYSTEM_FLAG;
-static inline int COpenSSL_EVP_PKEY_PUBLIC_KEY(void) {
-    return EVP_PKEY_PUBLIC_KEY;
-}
-// The builder keeps the pointer to the name, so the name must be a literal of C: the bytes of a
-// Swift string are gone when the call returns.
-static inline int COpenSSL_OSSL_PARAM_BLD_push_RSA_N(OSSL_PARAM_BLD *builder, const BIGNUM *n) {
-    return OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_N, n);
-}
-static inline int COpenSSL_OSSL_PARAM_BLD_push_RSA_E(OSSL_PARAM_BLD *builder, const BIGNUM *e) {
-    return OSSL_PARAM_BLD_push_BN(builder, OSSL_PKEY_PARAM_RSA_E, e);
-}
 static inline EVP_PKEY *COpenSSL_EVP_RSA_gen(unsigned int bits) {
     return EVP_RSA_gen(bits);
 }

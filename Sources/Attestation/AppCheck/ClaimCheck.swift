@@ -36,15 +36,13 @@ enum ClaimCheck: String {
         -> Bool
     {
         guard let list = claims.audience else { return false }
-        let document = claims.document
-        for element in document.elements(of: list) where document.kind(of: element) != .string {
-            return false
-        }
+        let areAllStrings = claims.document.allElements(of: list) { $0 != nil }
+        guard areAllStrings else { return false }
         for audience in project.audiences {
-            let isNamed = document.elements(of: list).contains { element in
-                document.string(element)?.equals(audience.span) ?? false
+            let isMissing = claims.document.allElements(of: list) { element in
+                !(element?.equals(audience.span) ?? false)
             }
-            if !isNamed { return false }
+            if isMissing { return false }
         }
         return true
     }

@@ -12,6 +12,7 @@ final class ProjectRules: Sendable {
     /// Seconds.
     let leeway: Int64
     private let aliases: [String]
+    private let appIDs: [String]
     /// The apps in the order of their ids' bytes: a few comparisons are less work than one hash of
     /// an id.
     private let appsByID: [(id: [UInt8], app: Int)]
@@ -23,6 +24,7 @@ final class ProjectRules: Sendable {
             .map { Array("projects/\($0)".utf8) }
         leeway = min(max(project.leeway, 0), TokenLimits.leeway)
         aliases = project.apps.map(\.alias)
+        appIDs = project.apps.map(\.id)
         appsByID = project.apps.enumerated().map { (id: Array($1.id.utf8), app: $0) }
             .sorted { left, right in
                 let order = left.id.span.order(right.id.span)
@@ -46,6 +48,9 @@ final class ProjectRules: Sendable {
         let (found, app) = appsByID[range.lowerBound]
         return found.span.equals(id) ? app : nil
     }
+
+    /// The id of the app at an index that ``app(withID:)`` gave: the same text, made once.
+    func id(ofApp app: Int) -> String { appIDs[app] }
 
     /// The alias of an app.
     func alias(ofAppWithID id: Span<UInt8>) -> String? { app(withID: id).map { aliases[$0] } }

@@ -100,8 +100,10 @@ public struct TokenVerifier: Sendable {
         guard let subject = claims.subject, let appID = claims.document.string(subject),
             let issuedAt = claims.issuedAt, let expiresAt = claims.expiresAt
         else { return nil }
+        let app = rules[project].app(withID: appID)
         return VerifiedToken(
-            project: project, appID: appID.text(), app: rules[project].app(withID: appID),
+            project: project, appID: app.map { rules[project].id(ofApp: $0) } ?? appID.text(),
+            app: app,
             issuedAt: issuedAt, expiresAt: expiresAt,
             acceptedUntil: expiresAt + rules[project].leeway,
             tokenID: claims.tokenID.flatMap { claims.document.text(of: $0) },

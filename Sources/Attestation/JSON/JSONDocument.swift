@@ -117,6 +117,19 @@ package struct JSONDocument {
         return Elements(nodes: nodes, index: array + 1, left: nodes[array].count)
     }
 
+    /// Whether a condition holds for every element of an array, each given as the decoded characters
+    /// of a string, or nil when it is none. Holds for an empty array; for other values, too.
+    @inline(__always)
+    func allElements(of array: Int, _ condition: (Span<UInt8>?) -> Bool) -> Bool {
+        guard nodes[array].kind == .array else { return true }
+        var index = array + 1
+        for _ in 0..<nodes[array].count {
+            guard condition(string(index)) else { return false }
+            index = Int(nodes[index].next)
+        }
+        return true
+    }
+
     /// Walks over the elements of an array.
     package struct Elements: Sequence, IteratorProtocol {
         fileprivate let nodes: [JSONNode]

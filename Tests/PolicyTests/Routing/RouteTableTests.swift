@@ -93,4 +93,20 @@ struct RouteTableTests {
         ])
         #expect(table.name("GET", "p.example", "/x") == "a")
     }
+
+    @Test("each byte of a name counts, however long it is", arguments: 1...40)
+    func names(_ count: Int) throws {
+        let name = Array("abcdefghijklmnopqrstuvwxyz0123456789-._~".utf8.prefix(count))
+        let text = String(decoding: name, as: UTF8.self)
+        let table = try RouteTable([route("it", "/\(text)"), route("zero", "/other")])
+        #expect(table.name("GET", "", "/\(text)") == "it")
+        #expect(table.name("GET", "", "/\(text)\0") == nil)
+        #expect(table.name("GET", "", "/\(text)a") == nil)
+        #expect(table.name("GET", "", "/\(text.dropLast())") == nil)
+        for place in name.indices {
+            var other = name
+            other[place] ^= 0x10
+            #expect(table.name("GET", "", "/\(String(decoding: other, as: UTF8.self))") == nil)
+        }
+    }
 }
