@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,25 +14,26 @@ from harness import client, tokens
 from harness.client import Connection, request
 from harness.origin import Gate, wait_until
 from harness.proxy import free_port
-from harness.replay import ROUNDS, ROUTES, STORES, Redis, claims, limited, statuses_of_copies
+from harness.redis import RedisServer
+from harness.replay import ROUNDS, ROUTES, STORES, claims, limited, statuses_of_copies, statuses_of_streams
 from judging import assert_rejected, verdict_of
 
 ANY_STORE = pytest.mark.parametrize("store", STORES)
 
 
 @pytest.fixture(scope="session")
-def shared_redis(tmp_path_factory):
-    server = Redis(tmp_path_factory.mktemp("redis"), free_port())
+def shared_redis():
+    server = RedisServer()
     yield server
-    server.stop()
+    server.close()
 
 
 @pytest.fixture
-def own_redis(tmp_path_factory):
+def own_redis():
     """A Redis that the test may stop and pause."""
-    server = Redis(tmp_path_factory.mktemp("redis"), free_port())
+    server = RedisServer()
     yield server
-    server.stop()
+    server.close()
 
 
 @pytest.fixture
@@ -100,6 +102,18 @@ def test_R1_a_thousand_copies_at_once_pass_once(protect, origin, once, store):
     for round_number in range(ROUNDS):
         data = request("GET", f"/once/{round_number}", token=once())
         assert statuses_of_copies([proxy], data) == {200: 1, 401: 999}, round_number
+    assert origin.targets() == [f"/once/{number}" for number in range(ROUNDS)]
+
+
+@ANY_STORE
+def test_R1_copies_over_both_protocols_pass_once(protect, origin, once, store):
+    proxy = protect(store, origin, listener='protocols = ["h2", "http/1.1"]')
+    for number in range(ROUNDS):
+        token, path = once(), f"/once/{number}"
+        with ThreadPoolExecutor(2) as pool:
+            streams = pool.submit(statuses_of_streams, proxy.port, path, token)
+            copies = pool.submit(statuses_of_copies, [proxy], request("GET", path, token=token), connections=20)
+            assert streams.result() + copies.result() == {200: 1, 401: 399}, number
     assert origin.targets() == [f"/once/{number}" for number in range(ROUNDS)]
 
 
@@ -494,7 +508,7 @@ def test_R11_a_route_may_let_requests_through_that_cannot_be_claimed(protect, or
                         reason="replay_store", action="allow")
 
 
-def on_redis(server: Redis, settings: str = "") -> str:
+def on_redis(server: RedisServer, settings: str = "") -> str:
     return f'[replay]\nstore = "redis"\nredis = "redis://127.0.0.1:{server.port}"\n{settings}\n'
 
 
@@ -506,7 +520,7 @@ def test_R11_a_store_that_is_gone_is_our_fault_and_comes_back(protect, origin, o
     proxy = protect(on_redis(own_redis, 'timeout = "200ms"'), origin, routes=routes)
     used = once()
     assert proxy.ask("GET", "/once/x", token=used).status == 200
-    own_redis.signal(number)
+    own_redis.process.send_signal(number)
     for _ in range(10):
         assert_rejected(proxy.ask("GET", "/once/gone", token=once()), "verification_unavailable", 503)
     record = proxy.access_of("/once/gone", 9)
@@ -516,14 +530,14 @@ def test_R11_a_store_that_is_gone_is_our_fault_and_comes_back(protect, origin, o
     assert (*verdict_of(origin), origin.last().get("x-appcheck-action")) == ("unavailable", "replay_store", "allow")
     assert sum("replay store cannot answer" in line for line in proxy.lines) == 1
     if number == signal.SIGSTOP:
-        own_redis.signal(signal.SIGCONT)
+        own_redis.resume()
         wait_until(lambda: proxy.ask("GET", "/once/back", token=once()).status == 200, "Redis is used again")
         assert_spent(proxy.ask("GET", "/once/x", token=used))
 
 
 def test_M1_a_monitored_request_hardly_waits_for_a_store_that_is_paused(protect, origin, once, own_redis):
     proxy = protect(on_redis(own_redis, 'timeout = "5s"\nmonitor_patience = "20ms"'), origin)
-    own_redis.signal(signal.SIGSTOP)
+    own_redis.pause()
     for route in ("watched", "loose", "outside"):
         begun = time.monotonic()
         assert proxy.ask("GET", f"/{route}/x", token=once()).status == 200

@@ -1,16 +1,14 @@
 """Limited-use tokens, routes that take each of them once, and many copies of one request at once."""
 
 import os
-import pathlib
-import shutil
-import socket
-import subprocess
 import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
+import h2.connection
+import h2.events
+
 from . import client, tokens
-from .origin import wait_until
 
 # A configuration for each store; the file lies in the state directory.
 STORES = {
@@ -82,38 +80,6 @@ app_check = "off"
 '''
 
 
-class Redis:
-    """A Redis server of the tests' own, which keeps nothing on disk."""
-
-    def __init__(self, folder: pathlib.Path, port: int):
-        self.port = port
-        program = shutil.which("redis-server")
-        assert program, "redis-server is not installed: make setup"
-        self.process = subprocess.Popen(
-            [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        wait_until(self._answers, "Redis answers")
-
-    def _answers(self) -> bool:
-        try:
-            return self.command("PING") == b"+PONG\r\n"
-        except OSError:
-            return False
-
-    def command(self, *words: str) -> bytes:
-        """The first bytes of the answer to a command."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=10) as sock:
-            sock.sendall(f"{' '.join(words)}\r\n".encode())
-            return sock.recv(4096)
-
-    def signal(self, number: int):
-        self.process.send_signal(number)
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait()
-
-
 def limited(key, *, lifetime: int = 300, **changes) -> str:
     """A limited-use token: it lives for five minutes."""
     return tokens.mint(key, lifetime=lifetime, **changes)
@@ -123,6 +89,34 @@ def claims(proxy) -> dict[str, int]:
     """What became of claims so far, without what never happened."""
     return {dict(labels)["result"]: int(value) for (name, labels), value in proxy.metrics().items()
             if name == "portcullis_replay_claims_total" and value}
+
+
+def statuses_of_streams(port: int, path: str, token: str, *, connections: int = 10, streams: int = 20) -> Counter:
+    """Copies of one request as streams of many HTTP/2 connections, each connection's in one write."""
+    opened = []
+    for _ in range(connections):
+        session = h2.connection.H2Connection()
+        session.initiate_connection()
+        for number in range(streams):
+            session.send_headers(1 + 2 * number, [
+                (":method", "GET"), (":scheme", "http"), (":authority", client.HOST), (":path", path),
+                ("x-firebase-appcheck", token)], end_stream=True)
+        opened.append((client.Connection(port, patience=60), session))
+    for connection, session in opened:
+        connection.send(session.data_to_send())
+    statuses: Counter = Counter()
+    for connection, session in opened:
+        ended = 0
+        while ended < streams:
+            data = connection.socket.recv(1 << 16)
+            assert data, "the connection ended early"
+            for event in session.receive_data(data):
+                if isinstance(event, h2.events.ResponseReceived):
+                    statuses[int(dict(event.headers)[b":status"])] += 1
+                ended += isinstance(event, (h2.events.StreamEnded, h2.events.StreamReset))
+            connection.send(session.data_to_send())
+        connection.close()
+    return statuses
 
 
 def statuses_of_copies(proxies, data: bytes, *, connections: int = 100, copies: int = 10) -> Counter:
