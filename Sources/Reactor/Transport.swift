@@ -26,6 +26,12 @@ public protocol Transport: AnyObject {
     func write(_ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer) throws(Errno)
         -> TransferResult
 
+    /// Sends what was taken but has not left yet, as far as it can.
+    ///
+    /// - Returns: whether everything that was written has left this process.
+    /// - Throws: what broke the connection.
+    func flush() throws(Errno) -> Bool
+
     /// Whether an idle connection still stands: no end, no error, and no byte that nobody asked for.
     func isQuiet() -> Bool
 
@@ -66,6 +72,7 @@ extension Transport {
         try write(bytes, UnsafeRawBufferPointer(start: nil, count: 0))
     }
 
+    public func flush() throws(Errno) -> Bool { true }
     public var carriesOneMessage: Bool { false }
     public var hasContent: Bool { false }
     public var trailers: [(name: [UInt8], value: [UInt8])] { [] }

@@ -140,7 +140,6 @@ def test_O1_broken_toml_is_said_with_its_place(config, change):
 
 
 LATER = {
-    "tls": ('listen = "127.0.0.1:8080"', 'listen = "127.0.0.1:8080"\ntls.certificates = []'),
     "h2": ('listen = "127.0.0.1:8080"', 'listen = "127.0.0.1:8080"\nprotocols = ["h2"]'),
     "health": ("[upstream.api]", '[upstream.api]\nhealth = { path = "/healthz" }'),
     "retries": ("[upstream.api]", "[upstream.api]\nretries = { attempts = 2 }"),

@@ -22,12 +22,14 @@ extension ConfigurationLoader {
         let trusted = table.setting("trusted_proxies").map(readNetworks) ?? []
         let protocols = table.setting("protocols").map(readProtocols)
         let limits = readLimits(table)
+        let tls = readTLS(of: table)
         let listen = table.required("listen", hint: "such as listen = \"127.0.0.1:8080\"")
         guard let listen, let address = listen.string(AddressText.listen) else { return nil }
         var listener = Listener(name: listen.node.string ?? "", listen: address)
         listener.trustedProxies = trusted
         if let protocols, !protocols.isEmpty { listener.protocols = protocols }
         listener.limits = limits
+        listener.tls = tls
         return Located(value: listener, region: listen.region)
     }
 

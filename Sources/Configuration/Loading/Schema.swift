@@ -19,8 +19,11 @@ struct Schema {
     static let admin = Schema(keys: ["listen", "token_file"])
 
     static let listener = Schema(
-        keys: ["listen", "protocols", "proxy_protocol", "trusted_proxies", "limits"],
-        later: ["tls"])
+        keys: ["listen", "tls", "protocols", "proxy_protocol", "trusted_proxies", "limits"])
+
+    static let listenerTLS = Schema(keys: ["certificates", "client_ca", "min_version"])
+
+    static let certificate = Schema(keys: ["certificate", "key", "ocsp"])
 
     static let limits = Schema(keys: [
         "header_bytes", "headers", "body", "header_timeout", "idle_timeout",
@@ -36,8 +39,10 @@ struct Schema {
     static let fingerprints = Schema(keys: ["fields", "user_agents"])
 
     static let upstream = Schema(
-        keys: ["servers", "balance", "protocol", "timeouts", "idle_connections"],
-        later: ["tls", "health", "retries"])
+        keys: ["servers", "balance", "protocol", "timeouts", "idle_connections", "tls"],
+        later: ["health", "retries"])
+
+    static let upstreamTLS = Schema(keys: ["ca", "name", "certificate", "key"])
 
     static let timeouts = Schema(keys: ["connect", "response_header", "idle"])
 
@@ -63,7 +68,8 @@ struct Schema {
     /// Every table, with the name that tests report.
     static let all: [(name: String, schema: Schema)] = [
         ("root", root), ("server", server), ("log", log), ("admin", admin),
-        ("listener", listener), ("limits", limits), ("project", project), ("secret", secret),
+        ("listener", listener), ("listener.tls", listenerTLS), ("certificates", certificate),
+        ("upstream.tls", upstreamTLS), ("limits", limits), ("project", project), ("secret", secret),
         ("client_fingerprints", fingerprints), ("upstream", upstream), ("timeouts", timeouts),
         ("replay", replay), ("google", google), ("route", route), ("cors", cors),
     ]

@@ -36,6 +36,7 @@ extension ConfigurationLoader {
         if let count = table.setting("idle_connections")?.integer(in: 0...10_000) {
             upstream.idleConnections = count
         }
+        upstream.tls = readTLS(of: table, servers: upstream.servers)
         readTimeouts(table, into: &upstream)
         return upstream
     }

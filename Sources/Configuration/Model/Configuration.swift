@@ -112,6 +112,8 @@ public struct Listener: Sendable, Equatable {
     public var protocols: Set<ClientProtocol> = [.http1]
     /// What a client may cost.
     public var limits = ListenerLimits()
+    /// Connections are encrypted; nil for plain text.
+    public var tls: ListenerTLS?
 
     public init(name: String, listen: ListenAddress) {
         self.name = name
@@ -213,6 +215,8 @@ public struct Upstream: Sendable, Equatable {
     public var idleTimeout: Duration = .seconds(300)
     /// Idle connections that each loop keeps to each server. 0 closes them after every request.
     public var idleConnections = 64
+    /// Connections are encrypted, and the server's certificate is verified; nil for plain text.
+    public var tls: UpstreamTLS?
 
     public init(name: String, servers: [ListenAddress]) {
         self.name = name

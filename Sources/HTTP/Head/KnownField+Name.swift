@@ -91,6 +91,7 @@ extension KnownField {
     @inline(__always)
     private static func ofLength11(_ name: Span<UInt8>) -> KnownField {
         if name.hasPrefix("traceparent") { return .traceparent }
+        if name.hasPrefix("client-cert") { return .forwardedOther }
         return name.hasPrefix("x-client-ip") ? .forwardedOther : .other
     }
 
@@ -122,6 +123,7 @@ extension KnownField {
     @inline(__always)
     private static func ofLength17(_ name: Span<UInt8>) -> KnownField {
         if name.hasPrefix("transfer-encoding") { return .transferEncoding }
+        if name.hasPrefix("client-cert-chain") { return .forwardedOther }
         return name.hasPrefix("x-forwarded-proto") ? .forwardedProto : .other
     }
 
@@ -134,6 +136,7 @@ extension KnownField {
     /// Fields that are known by how their names begin, and the rarer ones of the `X-` kind.
     private static func ofFamily(_ name: Span<UInt8>) -> KnownField {
         if name.count >= 11, name.hasPrefix("x-appcheck-") { return .reserved }
+        if name.count >= 14, name.hasPrefix("x-client-cert-") { return .reserved }
         if name.count >= 11, name.hasPrefix("x-forwarded") { return .forwardedOther }
         if name.count >= 11, name.hasPrefix("x-original-") { return .forwardedOther }
         if name.count == 19, name.hasPrefix("x-cluster-client-ip") { return .forwardedOther }

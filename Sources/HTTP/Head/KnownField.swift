@@ -3,8 +3,9 @@
 ///
 /// `reserved` is any spelling (case, `_` for `-`) of a field that only the proxy itself may set
 /// upstream (`X-AppCheck-Verdict`, `-Reason`, `-App`, `-App-Id`, `-Action`, and any other
-/// `X-AppCheck-…`), and any spelling with `_` of the token's own field, of a forwarding field or of
-/// another field named here: they are always removed from requests (pitfalls H2, H3).
+/// `X-AppCheck-…` or `X-Client-Cert-…`), and any spelling with `_` of the token's own field, of a
+/// forwarding field or of another field named here: they are always removed from requests (pitfalls
+/// H2, H3).
 public enum KnownField: UInt8, Sendable {
     case other
     case host, connection, contentLength, transferEncoding, te, trailer, upgrade, expect
@@ -13,8 +14,8 @@ public enum KnownField: UInt8, Sendable {
     case reserved
     /// X-Forwarded-For, -Proto, -Host: replaced by the proxy's own.
     case forwardedFor, forwardedProto, forwardedHost
-    /// Forwarded, X-Real-IP, X-Forwarded-*, X-Original-URL, X-Rewrite-URL …: dropped from untrusted
-    /// peers (H6).
+    /// Forwarded, X-Real-IP, X-Forwarded-*, X-Original-URL, X-Rewrite-URL, Client-Cert (RFC 9440) …:
+    /// dropped from untrusted peers (H6).
     case forwardedOther
     case via, requestID, traceparent, tracestate
     case userAgent, origin, accessControlRequestMethod, accessControlRequestHeaders

@@ -3,6 +3,7 @@ internal import HTTP
 internal import Policy
 internal import Proxy
 internal import Replay
+internal import TLS
 
 /// Writes the access log: one line for each request, however it ended.
 ///
@@ -55,9 +56,21 @@ struct AccessLine {
         redact(record.target)
         line.field("target", text: target, limit: Self.targetLimit, format)
         line.field("protocol", word: record.protocolVersion, format)
+        if let session = record.session { append(session, format, to: &line) }
         let userAgent = record.userAgent
         if !userAgent.isEmpty {
             line.field("user_agent", text: userAgent, limit: 256, format)
+        }
+    }
+
+    @inline(never)
+    private func append(_ session: TLSSession, _ format: Log.Format, to line: inout LineWriter) {
+        line.field("tls_version", word: session.version, format)
+        let serverName = session.serverName
+        if !serverName.isEmpty { line.field("sni", text: serverName, limit: 256, format) }
+        if let client = session.client {
+            line.field("client_subject", text: client.subject, limit: 512, format)
+            line.field("client_fingerprint", text: client.fingerprint, limit: 64, format)
         }
     }
 

@@ -1,6 +1,7 @@
 internal import HTTP
 internal import Proxy
 internal import Synchronization
+internal import TLS
 
 /// The counters of one event loop. The loop writes them, the metrics page reads them, and nobody
 /// waits: only what comes for the first time takes a lock.
@@ -102,4 +103,10 @@ final class ListenerCounters: Sendable {
     let active = Gauge()
     /// Connections between two requests, or before the first.
     let idle = Gauge()
+    /// TLS handshakes in full.
+    let secured = Counter()
+    /// TLS handshakes that went on with an earlier session.
+    let resumed = Counter()
+    /// TLS handshakes that failed.
+    let failedHandshakes = WordCounters<TLSError.Kind>()
 }

@@ -12,6 +12,7 @@ public struct MetricsPage: Sendable {
     private let reloads: ReloadStatus
     private let keySets: @Sendable () -> [KeySetStatus]
     private let claimStore: @Sendable () -> ClaimStoreStatus?
+    private let certificates: CertificateStatus
 
     /// Makes the page.
     ///
@@ -20,10 +21,12 @@ public struct MetricsPage: Sendable {
     ///   - loops: The counters of each event loop.
     ///   - keySets: What is known about the keys of each project; asked for each page.
     ///   - claimStore: What is known about the claim store; nil while none is open.
+    ///   - certificates: Those that are shown to clients.
     public init(
         version: String, loops: [LoopMetrics], log: LogWriter, reloads: ReloadStatus,
         keySets: @escaping @Sendable () -> [KeySetStatus],
-        claimStore: @escaping @Sendable () -> ClaimStoreStatus? = { nil }
+        claimStore: @escaping @Sendable () -> ClaimStoreStatus? = { nil },
+        certificates: CertificateStatus = CertificateStatus()
     ) {
         self.version = version
         self.loops = loops
@@ -31,6 +34,7 @@ public struct MetricsPage: Sendable {
         self.reloads = reloads
         self.keySets = keySets
         self.claimStore = claimStore
+        self.certificates = certificates
     }
 
     /// The page as it is now.
@@ -42,6 +46,7 @@ public struct MetricsPage: Sendable {
         appendUpstreams(to: &text)
         appendFailures(to: &text)
         appendConnections(to: &text)
+        appendTLS(certificates, merged(loops.map(\.allListeners)), to: &text)
         appendKeySets(to: &text)
         appendClaims(claimStore(), to: &text)
         appendProgram(to: &text)

@@ -55,6 +55,10 @@ public final class WorkerRecorder: RequestRecorder {
             counters.idle.add(1)
         case .closed(let wasActive):
             if wasActive { counters.active.add(-1) } else { counters.idle.add(-1) }
+        case .secured(let isResumed):
+            if isResumed { counters.resumed.add() } else { counters.secured.add() }
+        case .handshakeFailed(let kind):
+            counters.failedHandshakes.count(kind)
         }
     }
 

@@ -66,6 +66,11 @@ extension ProxyProblem {
         case .uriTooLong: ("URI too long", "The request target exceeds the limit.")
         case .expectationFailed:
             ("Expectation failed", "The only expectation that can be met is 100-continue.")
+        case .misdirectedRequest:
+            (
+                "Misdirected request",
+                "This connection was made for another host. Open one for this host."
+            )
         case .headerTooLarge: ("Header too large", "The request's header fields exceed the limit.")
         case .upstreamUnreachable: ("Upstream unreachable", "No backend server could be reached.")
         case .upstreamReset:

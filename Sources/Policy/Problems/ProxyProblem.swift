@@ -8,6 +8,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
     case bodyTooLarge = "body_too_large"
     case uriTooLong = "uri_too_long"
     case expectationFailed = "expectation_failed"
+    case misdirectedRequest = "misdirected_request"
     case headerTooLarge = "header_too_large"
     case versionNotSupported = "version_not_supported"
     // The upstream's side.
@@ -26,6 +27,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
         case .bodyTooLarge: 413
         case .uriTooLong: 414
         case .expectationFailed: 417
+        case .misdirectedRequest: 421
         case .headerTooLarge: 431
         case .upstreamUnreachable, .upstreamReset, .upstreamProtocol: 502
         case .upstreamTimeout: 504
@@ -40,7 +42,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
         case .badRequest, .headerTooLarge, .uriTooLong, .expectationFailed, .versionNotSupported,
             .upstreamReset, .upstreamProtocol:
             13
-        case .notFound, .methodNotAllowed: 12
+        case .notFound, .methodNotAllowed, .misdirectedRequest: 12
         case .bodyTooLarge: 8
         case .requestTimeout, .upstreamTimeout: 4
         case .upstreamUnreachable: 14

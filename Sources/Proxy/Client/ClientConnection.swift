@@ -2,6 +2,7 @@ internal import Configuration
 internal import HTTP
 internal import Policy
 internal import Reactor
+internal import TLS
 
 /// What becomes of a client connection after a request.
 enum Fate {
@@ -40,6 +41,8 @@ final class ClientConnection {
     let peerHost: String
     /// The peer is one of the listener's `trusted_proxies`.
     let isPeerTrusted: Bool
+    /// What the TLS handshake found out; nil on plain connections.
+    private(set) var session: TLSSession?
     private var isActive = false
     /// The connection was given up from outside.
     private(set) var isAborted = false
@@ -72,6 +75,7 @@ final class ClientConnection {
         peerHost = connection.peerHost
         peerAddress = connection.peerAddress
         isPeerTrusted = connection.isPeerTrusted
+        session = connection.session
         stream.waiter = waiter
     }
 
@@ -88,6 +92,13 @@ final class ClientConnection {
     /// next byte starts another one, which costs a microsecond. A waiting task costs kilobytes, a
     /// sleeping connection 400 bytes.
     func run() async {
+        if listener.tls != nil && session == nil {
+            guard await secure() else { return end() }
+            if session.map({ $0.alpn.elementsEqual("h2".utf8) }) == true {
+                if HTTP2ClientConnection(self, received: nil) == nil { end() }
+                return
+            }
+        }
         var fate = Fate.keepAlive
         serving: while fate == .keepAlive {
             switch await next() {
@@ -138,6 +149,42 @@ final class ClientConnection {
         waiter.wake()
     }
 
+    // MARK: TLS
+
+    /// Completes the handshake, for which a client has as long as for the head of a request.
+    ///
+    /// - Returns: false when there is nothing to serve.
+    private func secure() async -> Bool {
+        guard let transport = socket as? TLSTransport else { return false }
+        let deadline = idleSince.advanced(byNanoseconds: listener.headerNanoseconds)
+        do throws(TLSError) {
+            while !isAborted && !state.isDraining {
+                if socket.isReadable {
+                    guard await state.handshakes.take(waiter, until: deadline) else {
+                        throw .handshakeTimedOut
+                    }
+                }
+                if try transport.handshake(), let session = transport.session {
+                    self.session = session
+                    idleSince = state.loop.now
+                    state.recorder.connection(
+                        .secured(isResumed: session.isResumed), listener: listener.name)
+                    return true
+                }
+                if await waiter.wait(until: deadline) == .timedOut { throw .handshakeTimedOut }
+            }
+        } catch {
+            state.recorder.connection(.handshakeFailed(error.kind), listener: listener.name)
+            state.log.log(
+                .debug, "TLS handshake failed",
+                [
+                    ("listener", listener.name), ("client", peerHost),
+                    ("kind", error.kind.rawValue), ("error", error.detail),
+                ])
+        }
+        return false
+    }
+
     // MARK: One request after the other
 
     /// Bytes of the next request that came behind the last one.
@@ -183,6 +230,8 @@ final class ClientConnection {
         let patience = state.loop.now.advanced(byNanoseconds: Self.taskIdleNanoseconds)
         var reason = WakeReason.ready
         while !isAborted {
+            // TLS may have something to say that is no request: a ticket, a new key.
+            if session != nil { _ = try? socket.flush() }
             if socket.isReadable {
                 let exchange = state.takeExchange()
                 switch try? socket.read(into: exchange.input) {
@@ -210,7 +259,7 @@ final class ClientConnection {
 
     /// A connection that has not shown yet what it speaks.
     private var isFirst: Bool {
-        !hasServed && listener.servesHTTP2 && !socket.carriesOneMessage
+        !hasServed && listener.servesHTTP2 && !socket.carriesOneMessage && session == nil
     }
 
     /// HTTP/2 with prior knowledge begins with 24 bytes that no HTTP/1.1 request begins with (RFC

@@ -164,7 +164,12 @@ struct BodyRelay {
             activity &+= 1
             output.consume(count)
         }
-        return nil
+        // TLS may hold what the socket did not take.
+        switch try? sink.flush() {
+        case true?: return nil
+        case false?: return .needsSink
+        case nil: return .sinkFailed
+        }
     }
 
     /// nil when the connection broke.

@@ -2,9 +2,20 @@ internal import Configuration
 internal import HTTP
 internal import Policy
 internal import Reactor
+internal import TLS
 
 /// Who is asking: the client's address and the request's id.
 extension Exchange {
+    /// The connection was made for a host that has another certificate than the request's: what the
+    /// client checked then says nothing about this host (pitfall P7; RFC 9110, section 15.5.20).
+    /// Hosts with one certificate may share a connection.
+    func isMisdirected(_ client: ClientConnection) -> Bool {
+        guard let session = client.session, let server = client.listener.tls,
+            !session.serverName.isEmpty, session.serverName != head.target.host
+        else { return false }
+        return server.certificate(for: head.target.host) !== session.certificate
+    }
+
     /// Believes forwarding fields only when the peer is a trusted proxy (pitfall H6).
     func identify(_ client: ClientConnection) {
         guard client.isPeerTrusted else { return }

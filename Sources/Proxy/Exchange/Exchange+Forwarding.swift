@@ -2,6 +2,7 @@ internal import Configuration
 internal import HTTP
 internal import Policy
 internal import Reactor
+internal import TLS
 
 /// A connection to an upstream server, lent to one exchange.
 struct UpstreamLease {
@@ -77,6 +78,8 @@ extension Exchange {
     struct ForwardingFailure: Error {
         /// The last server's failure, where several were tried.
         let reason: RequestFailure
+        /// In words, for the log.
+        var detail: String?
     }
 
     private func connect(_ client: ClientConnection, _ pool: UpstreamPool, _ tried: inout UInt64)
@@ -118,7 +121,7 @@ extension Exchange {
                         ("upstream", pool.upstream.name),
                         ("server", pool.servers[index].address.description),
                         ("failure", failure.rawValue),
-                    ])
+                    ] + (error.detail.map { [("error", $0)] } ?? []))
                 if index >= 64 { return .failure(error) }
             }
         }
@@ -136,7 +139,7 @@ extension Exchange {
     }
 
     private func open(_ client: ClientConnection, _ pool: UpstreamPool, _ index: Int) async
-        -> Result<Socket, ForwardingFailure>
+        -> Result<any Transport, ForwardingFailure>
     {
         let deadline = state.loop.now.advanced(byNanoseconds: pool.connectNanoseconds)
         guard let socket = try? Socket.connect(to: pool.servers[index].address, loop: state.loop)
@@ -144,7 +147,9 @@ extension Exchange {
         socket.waiter = client.waiter
         while true {
             switch socket.connectResult() {
-            case .success: return .success(socket)
+            case .success:
+                guard let context = pool.tls else { return .success(socket) }
+                return await secure(socket, context, client, pool, until: deadline)
             case .failure:
                 socket.close()
                 return .failure(ForwardingFailure(reason: .upstreamConnect))
@@ -158,6 +163,34 @@ extension Exchange {
                         reason: client.socket.isPeerClosed
                             ? .clientAborted : .upstreamConnectTimeout))
             }
+        }
+    }
+
+    /// Changes a connection over to TLS, until `deadline` at the latest.
+    private func secure(
+        _ socket: Socket, _ context: TLSContext, _ client: ClientConnection, _ pool: UpstreamPool,
+        until deadline: MonotonicInstant
+    ) async -> Result<any Transport, ForwardingFailure> {
+        do throws(TLSError) {
+            let transport = TLSTransport(
+                try TLSStream(
+                    client: context, socket: socket, host: pool.upstream.tls?.name ?? "",
+                    scratch: state.tlsScratch))
+            while try !transport.handshake() {
+                let reason = await client.waiter.wait(until: deadline)
+                if client.socket.isPeerClosed {
+                    socket.close()
+                    return .failure(ForwardingFailure(reason: .clientAborted))
+                }
+                if reason == .timedOut { throw .handshakeTimedOut }
+            }
+            return .success(transport)
+        } catch {
+            socket.close()
+            let isLate = error.kind == .timedOut
+            return .failure(
+                ForwardingFailure(
+                    reason: isLate ? .upstreamConnectTimeout : .upstreamTLS, detail: error.detail))
         }
     }
 }

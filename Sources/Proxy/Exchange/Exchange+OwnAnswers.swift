@@ -147,6 +147,14 @@ extension Exchange {
             case .endOfStream, nil: return .close
             }
         }
+        while true {
+            switch try? client.socket.flush() {
+            case false? where await client.waiter.wait(until: deadline) == .ready: continue
+            case false?, nil: return .close
+            case true?: break
+            }
+            break
+        }
         client.socket.finishMessage(trailers: [])
         if !willPersist { return .linger }
         return await skipBody(client, until: deadline) ? .keepAlive : .close
@@ -190,7 +198,8 @@ extension RequestFailure {
         case .clientTimeout, .headerTimeout: .requestTimeout
         case .bodyTooLarge: .bodyTooLarge
         case .noRoute: .notFound
-        case .upstreamConnect, .upstreamUnresolved: .upstreamUnreachable
+        case .misdirected: .misdirectedRequest
+        case .upstreamConnect, .upstreamUnresolved, .upstreamTLS: .upstreamUnreachable
         case .upstreamReset: .upstreamReset
         case .upstreamConnectTimeout, .upstreamHeaderTimeout, .upstreamIdleTimeout: .upstreamTimeout
         case .upstreamProtocol: .upstreamProtocol

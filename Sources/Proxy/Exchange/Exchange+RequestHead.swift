@@ -3,6 +3,7 @@ internal import Configuration
 internal import HTTP
 internal import Policy
 internal import Reactor
+internal import TLS
 
 /// The head that goes upstream.
 extension Exchange {
@@ -141,7 +142,13 @@ extension Exchange {
         if client.isPeerTrusted, let line = head.fields.first(.forwardedProto) {
             out.append(bytes.slice(line.value))
         } else {
-            out.append("http")
+            out.append(client.session == nil ? "http" : "https")
+        }
+        if let certificate = client.session?.client {
+            out.append("\r\nX-Client-Cert-Subject: ")
+            out.append(certificate.subject)
+            out.append("\r\nX-Client-Cert-Fingerprint: ")
+            out.append(certificate.fingerprint)
         }
         out.append("\r\nX-Forwarded-Host: ")
         if client.isPeerTrusted, let line = head.fields.first(.forwardedHost) {

@@ -74,6 +74,10 @@ final class Exchange {
             return await end(client, after: error)
         }
         identify(client)
+        if client.session != nil && isMisdirected(client) {
+            record.failure = .misdirected
+            return await refuse(client, .misdirectedRequest)
+        }
         guard let index = chooseRoute() else {
             record.failure = .noRoute
             return await refuse(client, .notFound)
@@ -133,6 +137,7 @@ final class Exchange {
         record.startedAt = state.loop.wallMicroseconds
         record.listener = client.listener.name
         record.clientAddress = client.peerHost
+        record.session = client.session
         state.identifiers.next(into: &record.requestID)
         startedAt = state.loop.now
         clientAddress = client.peerAddress

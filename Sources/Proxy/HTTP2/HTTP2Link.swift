@@ -42,7 +42,7 @@ final class HTTP2Link {
     }
 
     /// Everything that was said has been taken by the transport.
-    var isFlushed: Bool { pending == nil && !isFlushDue }
+    var isFlushed: Bool { pending == nil && !isFlushDue && (try? transport.flush()) != false }
 
     /// Takes what the transport has.
     func readAll() {
@@ -77,6 +77,7 @@ final class HTTP2Link {
 
     /// The transport may take what it did not take before.
     func resumeSending() {
+        _ = try? transport.flush()
         if pending != nil { scheduleFlush() }
     }
 

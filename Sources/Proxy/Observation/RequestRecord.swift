@@ -2,6 +2,7 @@ public import Attestation
 public import HTTP
 public import Policy
 public import Replay
+public import TLS
 
 /// How a request ended when it did not end with a complete answer from the upstream or from policy.
 public enum RequestFailure: String, Sendable, CaseIterable {
@@ -11,6 +12,7 @@ public enum RequestFailure: String, Sendable, CaseIterable {
     case clientTimeout = "client_timeout"
     case bodyTooLarge = "body_too_large"
     case headerTimeout = "header_timeout"
+    case misdirected
     // Ours.
     case noRoute = "no_route"
     // The upstream's side: one word per way to fail.
@@ -21,6 +23,7 @@ public enum RequestFailure: String, Sendable, CaseIterable {
     case upstreamReset = "upstream_reset"
     case upstreamProtocol = "upstream_protocol"
     case upstreamUnresolved = "upstream_unresolved"
+    case upstreamTLS = "upstream_tls"
 }
 
 /// Everything that the access log and the metrics say about one request. One object per connection,
@@ -28,6 +31,8 @@ public enum RequestFailure: String, Sendable, CaseIterable {
 public final class RequestRecord {
     /// Wall clock at the first byte of the request, microseconds since 1970.
     public var startedAt: Int64 = 0
+    /// What the TLS handshake of the connection found out; nil on plain ones.
+    public var session: TLSSession?
     /// The label of the listener that the request came in by.
     public var listener = ""
     /// Client address as text, without port.

@@ -1,3 +1,5 @@
+public import TLS
+
 /// Where a loop's records go. One object per event loop, called only on it: keep it cheap, never
 /// block.
 public protocol RequestRecorder: AnyObject {
@@ -16,4 +18,8 @@ public protocol RequestRecorder: AnyObject {
 public enum ConnectionEvent: Sendable {
     case opened, becameActive, becameIdle
     case closed(wasActive: Bool)
+    /// Its TLS handshake is complete.
+    case secured(isResumed: Bool)
+    /// Its TLS handshake will not be.
+    case handshakeFailed(TLSError.Kind)
 }

@@ -43,6 +43,10 @@ final class LoopState {
 
     /// Room for bytes that are taken from a transport and handed on at once.
     let scratch = ByteBuffer(capacity: 64 << 10)
+    /// Where the TLS connections of the loop collect what they send.
+    let tlsScratch = ByteBuffer(capacity: 1024)
+    /// Whose turn it is to compute a signature.
+    let handshakes: HandshakeTurns
     /// Starts a task that runs a connection.
     var startServing: (ClientConnection) -> Void = { _ in }
 
@@ -73,8 +77,9 @@ final class LoopState {
         self.keys = keys
         tokens = TokenCache(capacityBytes: serving.configuration.server.tokenCacheBytes)
         identifiers = RequestIDGenerator()
+        handshakes = HandshakeTurns(loop: loop)
         pools = zip(serving.configuration.upstreams, serving.addresses).map {
-            UpstreamPool($0, addresses: $1)
+            UpstreamPool($0, addresses: $1, tls: serving.tls.client(of: $0.name))
         }
     }
 
@@ -85,11 +90,12 @@ final class LoopState {
         var unclaimed = pools
         pools = zip(next.configuration.upstreams, next.addresses).map { upstream, addresses in
             let same = unclaimed.firstIndex { pool in
-                pool.upstream == upstream
+                pool.upstream == upstream && pool.tls === next.tls.client(of: upstream.name)
                     && pool.servers.map(\.address.description) == addresses.map(\.description)
             }
             if let same { return unclaimed.remove(at: same) }
-            return UpstreamPool(upstream, addresses: addresses)
+            return UpstreamPool(
+                upstream, addresses: addresses, tls: next.tls.client(of: upstream.name))
         }
         for pool in unclaimed { pool.retire() }
         serving = next

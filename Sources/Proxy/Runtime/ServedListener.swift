@@ -2,6 +2,7 @@ internal import Configuration
 internal import HTTP
 internal import Policy
 internal import Reactor
+internal import TLS
 
 /// A listener's settings in the form that requests use: one reference to hold, times in
 /// nanoseconds.
@@ -24,9 +25,13 @@ final class ServedListener: Sendable {
     /// `protocols` has `http/1.1`.
     let servesHTTP1: Bool
 
+    /// Its certificates; nil where it speaks plain text.
+    let tls: TLSServer?
+
     /// Prepares a listener's settings.
-    init(_ listener: Listener) {
+    init(_ listener: Listener, tls: TLSServer? = nil) {
         self.listener = listener
+        self.tls = tls
         name = listener.name
         headLimits = HeadLimits(
             bytes: listener.limits.headerBytes, fields: listener.limits.headers)

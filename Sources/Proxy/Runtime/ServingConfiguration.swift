@@ -31,6 +31,8 @@ public final class ServingConfiguration: Sendable {
     let monitoredClaimPatience: Int64
     /// Requests may be logged, so their text is kept.
     let logsAccess: Bool
+    /// Certificates, ours and those of authorities.
+    public let tls: ServedTLS
 
     /// Event loops that the configuration asks for.
     public var workerCount: Int {
@@ -39,8 +41,11 @@ public final class ServingConfiguration: Sendable {
     }
 
     /// Prepares a configuration.
-    public init(_ configuration: Configuration, addresses: [[SocketAddress]]) {
+    public init(
+        _ configuration: Configuration, addresses: [[SocketAddress]], tls: ServedTLS = .none
+    ) {
         self.configuration = configuration
+        self.tls = tls
         self.addresses = addresses
         table = configuration.routes
         let storeDefault = configuration.replay.whenUnavailable

@@ -1,6 +1,7 @@
 public import Configuration
 public import Reactor
 internal import Replay
+internal import TLS
 
 /// One event loop's share of the proxy: an actor whose executor is the loop, so that all that it
 /// holds is touched by one thread and needs no lock.
@@ -19,11 +20,12 @@ public actor Worker {
         var listener: ServedListener
         var isStopped = false
 
-        init(_ descriptor: ListeningDescriptor, _ listener: Listener, loop: EventLoop) throws(Errno)
-        {
+        init(
+            _ descriptor: ListeningDescriptor, _ listener: ServedListener, loop: EventLoop
+        ) throws(Errno) {
             waiter = Waiter(loop: loop)
             socket = try ListeningSocket(descriptor, loop: loop, waiter: waiter)
-            self.listener = ServedListener(listener)
+            self.listener = listener
         }
     }
 
@@ -71,7 +73,8 @@ public actor Worker {
 
     /// Accepts connections of a listener from now on.
     public func accept(_ descriptor: ListeningDescriptor, _ listener: Listener) throws(Errno) {
-        let acceptor = try Acceptor(descriptor, listener, loop: loop)
+        let acceptor = try Acceptor(
+            descriptor, served(listener, by: state.serving), loop: loop)
         acceptors.append(acceptor)
         Task.immediate(executorPreference: loop) { await acceptConnections(acceptor) }
     }
@@ -84,12 +87,16 @@ public actor Worker {
             let address = acceptor.listener.listener.listen
             if let listener = serving.configuration.listeners.first(where: { $0.listen == address })
             {
-                acceptor.listener = ServedListener(listener)
+                acceptor.listener = served(listener, by: serving)
             } else {
                 stop(acceptor)
             }
         }
         acceptors.removeAll { $0.isStopped }
+    }
+
+    private func served(_ listener: Listener, by serving: ServingConfiguration) -> ServedListener {
+        ServedListener(listener, tls: serving.tls.server(of: listener.listen))
     }
 
     /// Verifies with these keys from now on.
@@ -151,12 +158,28 @@ public actor Worker {
     private func acceptSome(_ acceptor: Acceptor, limit: Int) throws(Errno) -> Bool {
         for _ in 0..<limit {
             guard let (socket, peer) = try acceptor.socket.accept() else { return false }
+            guard let transport = transport(over: socket, acceptor.listener) else { continue }
             let connection = ClientConnection(
-                socket, peer: peer, listener: acceptor.listener, state: state)
+                transport, peer: peer, listener: acceptor.listener, state: state)
             connection.open()
             start(connection)
         }
         return true
+    }
+
+    /// Nil, and the connection is closed, when there is no memory for TLS.
+    private func transport(over socket: Socket, _ listener: ServedListener) -> (any Transport)? {
+        guard let server = listener.tls else { return socket }
+        do throws(TLSError) {
+            return TLSTransport(
+                try TLSStream(server: server, socket: socket, scratch: state.tlsScratch))
+        } catch {
+            state.log.log(
+                .error, "a connection was closed for want of memory",
+                [("listener", listener.name), ("error", error.detail)])
+            socket.close()
+            return nil
+        }
     }
 
     private func start(_ connection: ClientConnection) {

@@ -1,6 +1,7 @@
 internal import Configuration
 internal import HTTP
 internal import Reactor
+internal import TLS
 
 /// One server of an upstream as one loop sees it.
 final class UpstreamServer {
@@ -49,14 +50,17 @@ final class UpstreamPool {
     let responseHeadNanoseconds: Int64
     /// Between two bytes, and for an idle connection.
     let idleNanoseconds: Int64
+    /// What connections are made with; nil where they are plain text.
+    let tls: TLSContext?
     /// One for each resolved address.
     let servers: [UpstreamServer]
     private var next = 0
     private var isRetired = false
 
     /// A pool without connections.
-    init(_ upstream: Upstream, addresses: [SocketAddress]) {
+    init(_ upstream: Upstream, addresses: [SocketAddress], tls: TLSContext? = nil) {
         self.upstream = upstream
+        self.tls = tls
         connectNanoseconds = upstream.connectTimeout.nanoseconds
         responseHeadNanoseconds = upstream.responseHeaderTimeout.nanoseconds
         idleNanoseconds = upstream.idleTimeout.nanoseconds

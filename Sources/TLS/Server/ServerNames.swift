@@ -1,13 +1,13 @@
 /// Which of several certificates is for a name: an exact name before a wildcard, which stands for
 /// one label (RFC 6125, section 6.4.3); the first of the list for every other name.
-struct ServerNames: Sendable {
+public struct ServerNames: Sendable {
     private var exact: [String: Int] = [:]
     /// By the name behind "*.".
     private var wildcards: [String: Int] = [:]
 
     /// - Parameter names: Those of each certificate, lower case. Of two certificates for one name
     ///   the first is chosen.
-    init(_ names: [[String]]) {
+    public init(_ names: [[String]]) {
         for (index, names) in names.enumerated() {
             for name in names {
                 if name.hasPrefix("*.") {
@@ -24,7 +24,7 @@ struct ServerNames: Sendable {
     ///
     /// - Parameter name: As a client sent it: any case, perhaps with a final dot.
     /// - Returns: nil when none is for it.
-    func find(_ name: some Collection<UInt8>) -> Int? {
+    public func find(_ name: some Collection<UInt8>) -> Int? {
         var text = String(decoding: name, as: UTF8.self).lowercased()
         if text.hasSuffix(".") { text.removeLast() }
         if let index = exact[text] { return index }

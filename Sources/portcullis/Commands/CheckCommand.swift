@@ -16,10 +16,13 @@ struct CheckCommand {
     func perform() -> ExitCode {
         guard let configuration = LoadedConfiguration(file, console)?.value else { return .wrong }
         let names = RouteWording(configuration)
+        let certificates = ListenerCertificates.all(configuration, now: console.now())
+        if !complain(about: certificates) { return .wrong }
         console.print("\(file): ok")
         printRoutes(configuration, names)
         printReplay(configuration)
         printListeners(configuration)
+        printCertificates(certificates, configuration)
         printProjects(configuration)
         printUpstreams(configuration)
         return .done
@@ -61,7 +64,7 @@ struct CheckCommand {
         for listener in configuration.listeners {
             let trusted = listener.trustedProxies.map(\.description)
             table.append([
-                listener.listen.description, "http/1.1",
+                listener.listen.description, serves(listener),
                 trusted.isEmpty ? "nobody" : trusted.joined(separator: ", "),
             ])
         }
@@ -70,6 +73,32 @@ struct CheckCommand {
             table.append([admin.listen.description, changes ?? "admin, read only", "nobody"])
         }
         console.print("\nListeners:")
+        console.print(table.description)
+    }
+
+    /// - Returns: whether the proxy could start with them.
+    private func complain(about certificates: [ListenerCertificates]) -> Bool {
+        for listener in certificates {
+            for warning in listener.warnings {
+                console.complain("\(file): warning: listener \(listener.listen): \(warning)")
+            }
+        }
+        let mistakes = certificates.flatMap { listener in
+            listener.mistakes.map { "\(file): error: listener \(listener.listen): \($0)" }
+        }
+        for mistake in mistakes { console.complain(mistake) }
+        return mistakes.isEmpty
+    }
+
+    private func printCertificates(
+        _ certificates: [ListenerCertificates], _ configuration: Configuration
+    ) {
+        if certificates.isEmpty { return }
+        var table = TextTable(["listen", "certificate", "names", "expires", "key", "routes"])
+        for listener in certificates {
+            for row in listener.rows(configuration.routes.routes) { table.append(row) }
+        }
+        console.print("\nCertificates, the first of a listener for all other names:")
         console.print(table.description)
     }
 
@@ -86,13 +115,22 @@ struct CheckCommand {
         console.print(table.description)
     }
 
+    private func serves(_ listener: Listener) -> String {
+        let preferences: [ClientProtocol] = [.http2, .http1]
+        let protocols = preferences.filter(listener.protocols.contains).map(\.rawValue)
+        let authority = listener.tls?.clientCA == nil ? "" : ", client certificates"
+        return protocols.joined(separator: ", ")
+            + (listener.tls == nil ? "" : " over TLS" + authority)
+    }
+
     private func printUpstreams(_ configuration: Configuration) {
         if configuration.upstreams.isEmpty { return }
-        var table = TextTable(["upstream", "balance", "servers"])
+        var table = TextTable(["upstream", "balance", "servers", "encrypted"])
         for upstream in configuration.upstreams {
             table.append([
                 upstream.name, upstream.balance.rawValue,
                 upstream.servers.map(\.description).joined(separator: ", "),
+                upstream.tls.map { "TLS, as \($0.name)" } ?? "no",
             ])
         }
         console.print("\nUpstreams:")

@@ -4,6 +4,7 @@ internal import HTTP
 internal import Policy
 internal import Reactor
 internal import Replay
+internal import TLS
 
 /// `portcullis explain`: what would happen to a request, and why. Sends nothing.
 struct ExplainCommand {
@@ -28,6 +29,7 @@ struct ExplainCommand {
             return refuse(error)
         }
         show(sent)
+        showCertificates(sent, configuration)
         let choice = RouteChoice(configuration.routes, sent)
         guard let match = choice.match else {
             console.print("\nRoute\n  none serves this host, path and method")
@@ -72,6 +74,31 @@ struct ExplainCommand {
         line("path", path == written ? path : "\(path) (written \(written))")
         if !sent.query.isEmpty { line("query", "\(sent.query.count) bytes, not shown") }
         if request.url.hadFragment { line("fragment", "not sent: clients keep it") }
+    }
+
+    /// Which certificate a client of an https URL is shown, by each listener that has any.
+    private func showCertificates(_ sent: SentRequest, _ configuration: Configuration) {
+        if !request.url.isEncrypted { return }
+        let host = String(decoding: sent.host, as: UTF8.self)
+        let listeners = ListenerCertificates.all(configuration, now: console.now())
+        if listeners.isEmpty { return }
+        console.print("\nCertificate")
+        for listener in listeners {
+            let (index, isForName) = listener.choice(for: host)
+            guard listener.entries.indices.contains(index) else { continue }
+            let entry = listener.entries[index]
+            line("listener", listener.listen.description)
+            line("file", entry.files.certificate)
+            switch entry.content {
+            case .success(let certificate):
+                line("names", certificate.names.joined(separator: ", "))
+                line("expires", certificate.lastDay)
+                if !isForName {
+                    line("caution", "it is not for this host, but the first of the listener")
+                }
+            case .failure(let error): line("problem", error.description)
+            }
+        }
     }
 
     private func show(_ match: RouteMatch, _ route: Route, _ choice: RouteChoice) {

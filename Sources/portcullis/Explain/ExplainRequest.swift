@@ -73,6 +73,8 @@ let appCheckTokenField = "x-firebase-appcheck"
 
 /// A URL, split as a client splits it before it sends anything.
 struct RequestURL: Equatable {
+    /// The scheme is https.
+    var isEncrypted: Bool
     /// Host and port as written.
     var authority: String
     /// What goes onto the request line: path and query.
@@ -85,6 +87,7 @@ struct RequestURL: Equatable {
         guard let scheme = ["https://", "http://"].first(where: lower.hasPrefix) else {
             throw UsageError("the URL must start with https:// or http://, not \"\(text)\"")
         }
+        isEncrypted = scheme == "https://"
         let rest = text.dropFirst(scheme.count)
         let withoutFragment = rest.prefix { $0 != "#" }
         hadFragment = withoutFragment.endIndex != rest.endIndex

@@ -4,6 +4,7 @@ internal import Operations
 internal import Policy
 internal import Proxy
 internal import Reactor
+internal import TLS
 
 /// The running proxy: the parts, and what signals do to them. An actor on the control loop, which
 /// serves no requests.
@@ -18,17 +19,24 @@ actor Service {
     private let source: ConfigurationSource
     private let signals: SignalSource
     private let writer: LogWriter
-    private let log: EventLogger
+    let log: EventLogger
     private let reloads = ReloadStatus()
     private let server: ProxyServer
     private let keeper: KeySetKeeper
     private let handedOut: HandedOutKeys
     private let readiness: Readiness
     private let claims: ClaimAuthority
+    /// One set of keys for as long as the process lives: a reload ends no session.
+    let tickets = TicketKeys()
+    /// For the metrics.
+    let certificates = CertificateStatus()
     private var admin: AdminServer?
-    private var serving: ServingConfiguration
-    private var isDraining = false
-    private var isReloading = false
+    /// What the loops have, or are about to get.
+    private(set) var serving: ServingConfiguration
+    /// The process is ending.
+    private(set) var isDraining = false
+    /// Another configuration is about to be put in place.
+    private(set) var isReloading = false
 
     /// - Parameters:
     ///   - source: Where the configuration comes from, now and at each reload.
@@ -90,6 +98,7 @@ actor Service {
         }
         Task.immediate(executorPreference: loop) { await resolveRegularly() }
         Task.immediate(executorPreference: loop) { await purgeRegularly() }
+        Task.immediate(executorPreference: loop) { await watchCertificates() }
         while true {
             while let signal = signals.next() {
                 if signal == SIGHUP {
@@ -109,8 +118,11 @@ actor Service {
         // left then: so use it now.
         await Task.detached {}.value
         let configuration = serving.configuration
+        let tls = try loadCertificates(configuration)
+        certificates.note(tls)
         serving = ServingConfiguration(
-            configuration, addresses: await UpstreamAddresses.resolve(configuration, log: log))
+            configuration, addresses: await UpstreamAddresses.resolve(configuration, log: log),
+            tls: tls)
         let store = try claims.open(for: configuration)
         let metrics = (0..<serving.workerCount).map { _ in LoopMetrics() }
         try await startAdmin(configuration.admin, metrics)
@@ -141,7 +153,8 @@ actor Service {
         let page = MetricsPage(
             version: Help.version, loops: metrics, log: writer, reloads: reloads,
             keySets: { keeper.assumeIsolated { $0.status } },
-            claimStore: { [claims] in claims.store.map { ClaimStoreStatus($0) } })
+            claimStore: { [claims] in claims.store.map { ClaimStoreStatus($0) } },
+            certificates: certificates)
         let admin = AdminServer(
             loop: loop, pages: AdminPages(metrics: page, readiness: readiness), events: log)
         self.admin = admin
@@ -176,9 +189,12 @@ actor Service {
             return
         }
         warnOfFixedSettings(configuration)
-        let next = ServingConfiguration(
-            configuration, addresses: await UpstreamAddresses.resolve(configuration, log: log))
+        let next: ServingConfiguration
         do {
+            let tls = try loadCertificates(configuration)
+            next = ServingConfiguration(
+                configuration, addresses: await UpstreamAddresses.resolve(configuration, log: log),
+                tls: tls)
             // The loops get to know a store that no configuration asked for before; it stays.
             if let store = try claims.open(for: configuration) { await server.open(store) }
             try await server.prepare(next)
@@ -191,6 +207,7 @@ actor Service {
         let keys = await keeper.update(projects: configuration.projects)
         await server.adopt(next, keys: keys)
         serving = next
+        certificates.note(next.tls)
         // What came before a loop had changed over was not for its configuration.
         await handOutKeys()
         reloads.ended(succeeded: true)
@@ -231,10 +248,18 @@ actor Service {
             guard serving === before, !isReloading,
                 addresses.contains(where: { !$0.isEmpty })
             else { continue }
-            serving = ServingConfiguration(before.configuration, addresses: addresses)
-            await server.adopt(serving, keys: keeper.snapshot)
+            await adopt(
+                ServingConfiguration(
+                    before.configuration, addresses: addresses, tls: before.tls))
         }
         waiter.invalidate()
+    }
+
+    /// Puts the same configuration in place with other addresses or certificates.
+    func adopt(_ next: ServingConfiguration) async {
+        serving = next
+        certificates.note(next.tls)
+        await server.adopt(next, keys: keeper.snapshot)
     }
 
     private func purgeRegularly() async {

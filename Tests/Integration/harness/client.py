@@ -1,6 +1,7 @@
 """A client that sends exactly the bytes that it is told to, and reads answers strictly."""
 
 import socket
+import ssl
 import struct
 from dataclasses import dataclass, field
 
@@ -51,7 +52,8 @@ class Connection:
     """One connection to a port on loopback, or to a socket in the file system."""
 
     def __init__(self, address: int | str, *, patience: float = PATIENCE,
-                 receive_buffer: int | None = None):
+                 receive_buffer: int | None = None, tls: ssl.SSLContext | None = None,
+                 name: str | None = None, session: ssl.SSLSession | None = None):
         family = socket.AF_INET if isinstance(address, int) else socket.AF_UNIX
         sock = socket.socket(family, socket.SOCK_STREAM)
         if receive_buffer is not None:
@@ -60,6 +62,12 @@ class Connection:
         sock.connect(("127.0.0.1", address) if isinstance(address, int) else address)
         if family == socket.AF_INET:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            try:
+                sock = tls.wrap_socket(sock, server_hostname=name, session=session)
+            except BaseException:
+                sock.close()
+                raise
         self.socket = sock
         self.stream = Stream(sock)
 
@@ -145,9 +153,9 @@ class Connection:
 
 
 def ask(address: int | str, method: str = "GET", target: str = "/", *fields: str,
-        **options) -> Response:
-    """One request on a connection of its own, and its answer."""
-    with Connection(address) as connection:
+        tls: ssl.SSLContext | None = None, name: str | None = None, **options) -> Response:
+    """One request on a connection of its own, and its answer. With `tls` the connection is made to `name`."""
+    with Connection(address, tls=tls, name=name) as connection:
         return connection.ask(request(method, target, *fields, **options))
 
 

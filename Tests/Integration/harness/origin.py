@@ -143,7 +143,8 @@ class Origin:
                 assert time.monotonic() < deadline, "the origin's connections do not end"
                 for sock in self.open_sockets.values():
                     try:
-                        sock.shutdown(socket.SHUT_RDWR)
+                        # Below TLS: its own shutdown is not for other threads.
+                        socket.socket.shutdown(sock, socket.SHUT_RDWR)
                     except OSError:
                         pass
                 self.changed.wait(0.1)
@@ -175,6 +176,8 @@ class Origin:
         try:
             if self.tls is not None:
                 sock = self.tls.wrap_socket(sock, server_side=True)
+                with self.changed:
+                    self.open_sockets[number] = sock
             stream = Stream(sock)
             while self._serve_one(stream, number):
                 pass
