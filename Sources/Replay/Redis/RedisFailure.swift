@@ -26,8 +26,8 @@ struct RedisFailure: Error, Equatable {
 
     /// What the user of the store has to be allowed.
     static let permissions =
-        "check user and password; the user needs ~PREFIX* and +set +get +eval +time +info +select "
-        + "+client|setname, in a cluster +cluster|slots +asking too"
+        "check user and password; the user needs ~PREFIX* and +set +get +eval +del +time +info "
+        + "+select +client|setname, in a cluster +cluster|slots +asking too"
 }
 
 extension StoreFailure {

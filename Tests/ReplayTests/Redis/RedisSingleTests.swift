@@ -96,6 +96,26 @@ struct RedisSingleTests {
         }
     }
 
+    @Test(
+        "R13: a marker that another server wrote (a replica promoted, an old file) is not believed")
+    func foreignMarker() async throws {
+        let server = try await RedisServer()
+        try server.cli("set", "portcullis:epoch", "another.server 1000")
+        let token = Claim.fresh()
+        try await withCaller(.single(server)) { caller in
+            #expect(caller.store.reliableSince > token.issuedAt)
+            #expect(await caller.claim(token) == .predates)
+            #expect(await caller.claim(.fresh()) == .claimed)
+        }
+        let marker = try server.cli("get", "portcullis:epoch")
+        #expect(!marker.contains("another.server"))
+        // The next proxy finds the memory whole.
+        try await withCaller(.single(server)) { caller in
+            #expect(caller.store.reliableSince == Int64(marker.split(separator: " ")[1]))
+            #expect(await caller.claim(token.again()) == .reused)
+        }
+    }
+
     @Test("R13: after a restart without a disk, tokens issued before are predates")
     func restarted() async throws {
         let server = try await RedisServer()
