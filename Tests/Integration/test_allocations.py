@@ -17,6 +17,18 @@ WARM_UP, MEASURED = 200, 1000
 # allocation that every tenth request makes is already a regression.
 LIMIT = 0.1
 
+CLAIMED = '''
+[replay]
+store = "memory"
+
+[[route]]
+name = "claimed"
+path = "/claimed/*"
+upstream = "api"
+app_check = "enforce"
+replay = "monitor"
+'''
+
 
 class Counter:
     """The counts of one preloaded process."""
@@ -59,15 +71,18 @@ def optimised() -> pathlib.Path:
     pytest.param("/open/item", False, 200, id="forwarded"),
     pytest.param("/enforced/item", True, 200, id="verified"),
     pytest.param("/enforced/item", False, 401, id="refused"),
+    # The same token each time, so that it is the claim that is seen and not a verification.
+    pytest.param("/claimed/item", True, 200, id="claimed"),
 ])
 def test_a_keep_alive_request_allocates_nothing(
         start, new_origin, mint, library, optimised, tmp_path, monkeypatch, access, path, has_token, status):
     monkeypatch.setattr(proxy, "BINARY", optimised)
     counter = Counter(library, tmp_path / "counts")
-    portcullis = start(new_origin(), environment=counter.environment, log=f'access = "{access}"')
+    portcullis = start(new_origin(), environment=counter.environment, log=f'access = "{access}"',
+                       extra=CLAIMED if path.startswith("/claimed") else "")
     at_start, _ = counter.read()
     assert at_start > 100, "the counter is not in the process"
-    request = client.request("GET", path, "User-Agent: count/1", token=mint() if has_token else None)
+    request = client.request("GET", path, "User-Agent: count/1", token=mint(lifetime=300) if has_token else None)
 
     with portcullis.connect() as connection:
 
