@@ -53,7 +53,7 @@ let package = Package(
 
         module("Reactor", imports: ["CPlatform"]),
         module("TLS", imports: ["Reactor", "COpenSSL"]),
-        module("HTTP", imports: ["Reactor", "TLS", "CNGHTTP2"]),
+        module("HTTP", imports: ["Reactor", "TLS", "CNGHTTP2", "COpenSSL"]),
         module("Attestation", imports: ["COpenSSL"]),
         module("Policy", imports: ["Attestation"]),
         module(

@@ -99,11 +99,23 @@ struct ConnectionTests {
             Case("GET / HTTP/1.1|Connection: Upgrade|Upgrade: websocket|Upgrade: h2c", false),
             Case("GET / HTTP/1.0|Connection: Upgrade|Upgrade: websocket", false),
             Case("POST / HTTP/1.1|Connection: Upgrade|Upgrade: websocket", false),
+            Case("GET / HTTP/1.1|Connection: Upgrade|Upgrade: websocket|NO KEY", false),
+            Case("GET / HTTP/1.1|Connection: Upgrade|Upgrade: websocket|TWO KEYS", false),
+            Case("GET / HTTP/1.1|Connection: Upgrade|Upgrade: websocket|SHORT KEY", false),
             Case("GET / HTTP/1.1|Connection: Upgrade|Upgrade: websocket|Content-Length: 1", false),
         ])
     func recognisesWebSocket(_ row: Case<Bool>) throws {
-        let lines = row.input.split(separator: "|").map(String.init) + ["Host: a"]
-        let request = lines.joined(separator: "\r\n") + "\r\n\r\n"
+        let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+        let keys =
+            switch true {
+            case row.input.hasSuffix("NO KEY"): [String]()
+            case row.input.hasSuffix("TWO KEYS"): [key, key]
+            case row.input.hasSuffix("SHORT KEY"): ["Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ="]
+            default: [key]
+            }
+        let lines = row.input.split(separator: "|").map(String.init)
+            .filter { !$0.hasSuffix("KEY") && !$0.hasSuffix("KEYS") }
+        let request = (lines + keys + ["Host: a"]).joined(separator: "\r\n") + "\r\n\r\n"
         #expect(try verdict(request).accepted().wantsWebSocket == row.expected)
     }
 

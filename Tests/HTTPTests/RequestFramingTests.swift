@@ -92,7 +92,8 @@ struct RequestFramingTests {
         var request = RequestHead()
         let rich = bytes(
             "GET http://API.example/%61?q HTTP/1.1\r\nHost: api.example:80\r\nTE: trailers\r\n"
-                + "Connection: close, upgrade\r\nUpgrade: websocket\r\nX-Firebase-AppCheck: t\r\n\r\n"
+                + "Connection: close, upgrade\r\nUpgrade: websocket\r\nX-Firebase-AppCheck: t\r\n"
+                + "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
         )
         let isRich = try parser.parse(rich.span, into: &request)
         #expect(isRich && request.wantsWebSocket && request.acceptsTrailers)

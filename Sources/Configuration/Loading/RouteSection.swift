@@ -84,6 +84,7 @@ extension ConfigurationLoader {
         readAccepted(table, into: &route)
         readShare(table, mode: mode, into: &route)
         readReplayRules(table, appCheck: mode, into: &route)
+        readWebSocketToken(table, mode: mode, into: &route)
         guard let mode else { return }
         route.mode = mode
         if mode != .off, !hasProjects {
@@ -147,6 +148,21 @@ extension ConfigurationLoader {
             }
         element.missing("names no app: \(quoted(alias))", suggestion: suggestion, hint: hint)
         return []
+    }
+
+    private func readWebSocketToken(
+        _ table: TableReader, mode: Route.Mode?, into route: inout Route
+    ) {
+        guard let setting = table.setting("websocket_token"),
+            let place = setting.choice(Route.WebSocketToken.self)
+        else { return }
+        route.webSocketToken = place
+        guard place == .protocol else { return }
+        if mode == .off {
+            setting.warning("has no effect with app_check = \"off\"")
+        } else if !route.methods.isEmpty, !route.methods.contains("GET") {
+            setting.hasNoEffect(because: "a WebSocket begins with GET, which is not a method here")
+        }
     }
 
     private func readShare(_ table: TableReader, mode: Route.Mode?, into route: inout Route) {

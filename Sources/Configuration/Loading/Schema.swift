@@ -57,7 +57,7 @@ struct Schema {
     static let route = Schema(keys: [
         "name", "hosts", "path", "methods", "upstream", "projects", "apps", "app_check",
         "enforce_percent", "sticky_by", "share_seed", "replay", "when_unavailable",
-        "forward_token", "cors",
+        "websocket_token", "forward_token", "cors",
     ])
 
     static let cors = Schema(keys: [

@@ -90,6 +90,7 @@ enum HTTP2Callbacks {
         stream.isReceivingOver = isOver
         if session.role == .server {
             stream.noteRequestMethod(assembly.isHeadRequest ? .head : .get)
+            if assembly.isWebSocket { stream.noteWebSocket() }
             session.arrived(stream)
         } else {
             stream.waiter?.wake()

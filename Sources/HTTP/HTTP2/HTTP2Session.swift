@@ -196,6 +196,8 @@ public final class HTTP2Session {
         if role == .server {
             settings.append(
                 .init(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.concurrentStreams))
+            // WebSocket (RFC 8441).
+            settings.append(.init(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1))
         } else {
             settings.append(.init(NGHTTP2_SETTINGS_ENABLE_PUSH, 0))
         }

@@ -131,8 +131,14 @@ public final class HTTP2Stream: Transport {
 
     /// A message that is not complete is cut off anyhow.
     public func resetOnClose() {
-        if !isWritingOver { reset(.internalError) }
+        if !isWritingOver { reset(breakingCode) }
     }
+
+    /// Nothing that the client still sends could matter, and it may never end the stream itself.
+    private var isEndedWebSocket: Bool { head.opensWebSocket && outgoing.isEmpty }
+
+    /// RFC 8441, section 5: what a TCP connection's reset would be.
+    private var breakingCode: HTTP2ErrorCode { head.opensWebSocket ? .cancel : .internalError }
 
     /// Ends the stream at once in both directions.
     public func breakOff() {
@@ -153,8 +159,8 @@ public final class HTTP2Stream: Transport {
         session.discard(self)
         if resetCode != nil { return }
         if !isWritingOver {
-            reset(.internalError)
-        } else if !isReceivingOver && session.role == .client {
+            reset(breakingCode)
+        } else if !isReceivingOver && (session.role == .client || isEndedWebSocket) {
             reset(.cancel)
         }
         // What is still to come of a request is dropped, so that the answer arrives (RFC 9113,
@@ -218,6 +224,10 @@ public final class HTTP2Stream: Transport {
 
     func noteRequestMethod(_ method: Method) {
         head.requestMethod = method
+    }
+
+    func noteWebSocket() {
+        head.opensWebSocket = true
     }
 
     /// What goes into the next DATA frame.

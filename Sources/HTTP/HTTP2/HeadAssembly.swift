@@ -16,6 +16,7 @@ final class HeadAssembly {
     private var host: [UInt8] = []
     private var cookie: [UInt8] = []
     private var status: [UInt8] = []
+    private var tunnelled: [UInt8] = []
     private var hasHost = false
     private var hasAuthority = false
     private var hasScheme = false
@@ -41,6 +42,7 @@ final class HeadAssembly {
         host.removeAll(keepingCapacity: true)
         cookie.removeAll(keepingCapacity: true)
         status.removeAll(keepingCapacity: true)
+        tunnelled.removeAll(keepingCapacity: true)
         hasHost = false
         hasAuthority = false
         hasScheme = false
@@ -92,6 +94,8 @@ final class HeadAssembly {
             hasScheme = value.equals("https") || value.equals("http")
         } else if name.hasExactPrefix(":status") {
             status.append(copying: value)
+        } else if name.hasExactPrefix(":protocol") {
+            tunnelled.append(copying: value)
         } else {
             isMalformed = true
         }
@@ -107,6 +111,9 @@ final class HeadAssembly {
             .http2Settings:
             isMalformed = true
         case .te where !value.equals("trailers"): isMalformed = true
+        // What a handshake of HTTP/1.1 consists of, or makes impossible (RFC 8441, section 5).
+        case .webSocketKey where isTunnel, .webSocketAccept where isTunnel: return
+        case .contentLength where isTunnel: isMalformed = true
         case .host:
             if hasHost { isMalformed = true }
             hasHost = true
@@ -137,13 +144,21 @@ final class HeadAssembly {
     /// The block is the head of a HEAD request.
     var isHeadRequest: Bool { method.elementsEqual("HEAD".utf8) }
 
+    /// The block is the head of a request for a WebSocket (RFC 8441, section 5).
+    var isWebSocket: Bool { tunnelled.elementsEqual("websocket".utf8) }
+
+    /// Extended CONNECT (RFC 8441, section 4); pseudo-header fields come before all others.
+    private var isTunnel: Bool { !tunnelled.isEmpty }
+
     // MARK: The text
 
-    /// Writes the head of a request.
+    /// Writes the head of a request. One for a WebSocket becomes the handshake of HTTP/1.1, with a
+    /// key of our own, so that it is judged, and answered, as that is.
     ///
     /// - Returns: false when the request is malformed (RFC 9113, section 8.1.1).
     func writeRequest(into text: ByteBuffer) -> Bool {
         if isMalformed || method.isEmpty { return false }
+        if isTunnel { return isHandshake && writeHandshake(into: text) }
         let isConnect = method.elementsEqual("CONNECT".utf8)
         if !isConnect && (!hasScheme || path.isEmpty || !isOriginForm) { return false }
         if hasHost && hasAuthority && !isSameAuthority { return false }
@@ -152,13 +167,34 @@ final class HeadAssembly {
         text.append(0x20)
         text.append(isConnect ? authority : path)
         text.append(" HTTP/1.1\r\n")
+        writeCommonFields(into: text)
+        finish(text)
+        return true
+    }
+
+    /// RFC 8441, section 4: scheme, path and authority are there, unlike in a plain CONNECT.
+    private var isHandshake: Bool {
+        isWebSocket && method.elementsEqual("CONNECT".utf8) && hasScheme && hasAuthority
+            && path.first == UInt8(ascii: "/") && (!hasHost || isSameAuthority)
+    }
+
+    private func writeHandshake(into text: ByteBuffer) -> Bool {
+        text.append("GET ")
+        text.append(path)
+        text.append(" HTTP/1.1\r\n")
+        writeCommonFields(into: text)
+        text.append("Connection: Upgrade\r\nUpgrade: websocket\r\n")
+        text.appendField("Sec-WebSocket-Key", WebSocketHandshake.makeKey().span)
+        finish(text)
+        return true
+    }
+
+    private func writeCommonFields(into text: ByteBuffer) {
         let (authority, cookie) = (authority, cookie)
         if hasAuthority || hasHost {
             text.appendField("Host", authority.span)
         }
         if !cookie.isEmpty { text.appendField("Cookie", cookie.span) }
-        finish(text)
-        return true
     }
 
     /// Writes the head of a response.

@@ -18,6 +18,8 @@ struct OutgoingHead {
     private var response = ResponseHead()
     /// What a response answers; a HEAD has no content whatever its fields say.
     var requestMethod = Method.get
+    /// What a response answers is an extended CONNECT for a WebSocket.
+    var opensWebSocket = false
 
     init(role: HTTP2Session.Role) {
         self.role = role
@@ -53,9 +55,13 @@ struct OutgoingHead {
         }
         if !isComplete { return .incomplete }
         let taken = length - before
+        if isSwitching { return .final(taken, .untilClose) }
         return role == .server && response.isInformational
             ? .interim(taken) : .final(taken, framing)
     }
+
+    /// The response that opens a WebSocket, which is 200 here (RFC 8441, section 5).
+    private var isSwitching: Bool { opensWebSocket && response.status == 101 }
 
     /// Forgets the head and keeps the memory.
     mutating func reset() {
@@ -98,7 +104,12 @@ struct OutgoingHead {
             UnsafeRawBufferPointer(rebasing: base[Int(range.start)..<range.end])
         }
         if role == .server {
-            entry(":status", slice(ByteRange(start: 9, count: 3)))
+            let success: StaticString = "200"
+            entry(
+                ":status",
+                isSwitching
+                    ? UnsafeRawBufferPointer(start: success.utf8Start, count: 3)
+                    : slice(ByteRange(start: 9, count: 3)))
         } else {
             entry(":method", slice(request.methodName))
             let scheme: StaticString = isSecure ? "https" : "http"
@@ -114,6 +125,7 @@ struct OutgoingHead {
             case .host where role == .client: continue
             case .te where role == .client && request.acceptsTrailers: break
             case .transferEncoding: continue
+            case .webSocketAccept where isSwitching: continue
             default: if line.isHopByHop { continue }
             }
             let name = slice(line.name)

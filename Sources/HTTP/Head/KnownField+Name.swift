@@ -21,6 +21,10 @@ extension KnownField {
         case 17: self = Self.ofLength17(name)
         case 18: self = name.hasPrefix("proxy-authenticate") ? .proxyAuthenticate : .other
         case 19: self = Self.ofLength19(name)
+        case 20: self = name.hasPrefix("sec-websocket-accept") ? .webSocketAccept : .other
+        case 21: self = name.hasPrefix("sec-websocket-version") ? .webSocketOther : .other
+        case 22: self = name.hasPrefix("sec-websocket-protocol") ? .webSocketProtocol : .other
+        case 24: self = name.hasPrefix("sec-websocket-extensions") ? .webSocketOther : .other
         case 29:
             self =
                 name.hasPrefix("access-control-request-method")
@@ -124,7 +128,8 @@ extension KnownField {
     private static func ofLength17(_ name: Span<UInt8>) -> KnownField {
         if name.hasPrefix("transfer-encoding") { return .transferEncoding }
         if name.hasPrefix("client-cert-chain") { return .forwardedOther }
-        return name.hasPrefix("x-forwarded-proto") ? .forwardedProto : .other
+        if name.hasPrefix("x-forwarded-proto") { return .forwardedProto }
+        return name.hasPrefix("sec-websocket-key") ? .webSocketKey : .other
     }
 
     @inline(__always)

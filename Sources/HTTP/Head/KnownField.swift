@@ -21,6 +21,9 @@ public enum KnownField: UInt8, Sendable {
     case userAgent, origin, accessControlRequestMethod, accessControlRequestHeaders
     case contentType, date, server, cookie, authorization
     case http2Settings
+    case webSocketKey, webSocketAccept, webSocketProtocol
+    /// Sec-WebSocket-Version and -Extensions.
+    case webSocketOther
 }
 
 extension KnownField {

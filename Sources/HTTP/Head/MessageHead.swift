@@ -32,7 +32,7 @@ public struct RequestHead: Sendable {
     public var isPersistent = true
     /// `Expect: 100-continue` on HTTP/1.1, with a body to wait for.
     public var expectsContinue = false
-    /// `Connection: upgrade` with `Upgrade: websocket` alone, on a GET without body.
+    /// `Connection: upgrade` with `Upgrade: websocket` alone, and one key, on a GET without body.
     public var wantsWebSocket = false
     /// `TE: trailers`.
     public var acceptsTrailers = false
@@ -61,6 +61,9 @@ public struct ResponseHead: Sendable {
 
     /// An interim answer (RFC 9110, section 15.2).
     public var isInformational: Bool { status < 200 }
+
+    /// 2xx (RFC 9110, section 15.3).
+    public var isSuccess: Bool { 200...299 ~= status }
 
     public init() {}
 }

@@ -83,13 +83,15 @@ extension RequestHead {
         if fields.contains(.expect), version == .http11 { try interpretExpectation(bytes) }
     }
 
-    /// RFC 6455, section 4.1. A request with a body is no handshake, and any other protocol is not
-    /// offered (pitfall W7).
+    /// RFC 6455, section 4.1. A request with a body is no handshake, any other protocol is not
+    /// offered, and without a key nobody could tell whether an answer is one (pitfall W7).
     private func isWebSocketUpgrade(_ bytes: Span<UInt8>) -> Bool {
         guard method == .get, version == .http11, framing == .none,
-            fields.count(of: .upgrade) == 1, let line = fields.first(.upgrade)
+            fields.count(of: .upgrade) == 1, let line = fields.first(.upgrade),
+            fields.count(of: .webSocketKey) == 1, let key = fields.first(.webSocketKey)
         else { return false }
         return bytes.slice(line.value).equals("websocket")
+            && key.value.count == WebSocketHandshake.keyLength
     }
 
     /// RFC 9110, section 10.1.4; codings with parameters do not matter here.

@@ -76,12 +76,14 @@ public final class WorkerRecorder: RequestRecorder {
 
     private func count(_ record: RequestRecord, _ table: RecorderTable) {
         let route = table.route(record.route)
+        // How long a WebSocket lives says nothing about how fast anybody answers.
+        let microseconds = record.totalMicroseconds - record.tunnelMicroseconds
         let outcome = RequestOutcome(
             route: route, app: record.hasApp ? table.app(record.app) : LoopMetrics.noApp,
             verdict: record.verdict, action: record.action, status: record.status,
-            microseconds: record.totalMicroseconds)
+            microseconds: microseconds)
         metrics.count(
-            outcome, microseconds: record.totalMicroseconds, bytesOut: record.bytesOut)
+            outcome, microseconds: microseconds, bytesOut: record.bytesOut)
         if record.bytesIn > 0 || record.isShareKeyMissing {
             metrics.countRare(
                 route: route, bytesIn: record.bytesIn,

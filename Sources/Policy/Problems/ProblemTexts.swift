@@ -72,6 +72,8 @@ extension ProxyProblem {
                 "This connection was made for another host. Open one for this host."
             )
         case .headerTooLarge: ("Header too large", "The request's header fields exceed the limit.")
+        case .webSocketNotSupported:
+            ("WebSocket not supported", "The backends of this endpoint take no WebSockets.")
         case .upstreamUnreachable: ("Upstream unreachable", "No backend server could be reached.")
         case .upstreamReset:
             ("Upstream failed", "The backend closed the connection before it answered.")

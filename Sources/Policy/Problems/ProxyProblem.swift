@@ -10,6 +10,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
     case expectationFailed = "expectation_failed"
     case misdirectedRequest = "misdirected_request"
     case headerTooLarge = "header_too_large"
+    case webSocketNotSupported = "websocket_not_supported"
     case versionNotSupported = "version_not_supported"
     // The upstream's side.
     case upstreamUnreachable = "upstream_unreachable"
@@ -29,6 +30,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
         case .expectationFailed: 417
         case .misdirectedRequest: 421
         case .headerTooLarge: 431
+        case .webSocketNotSupported: 501
         case .upstreamUnreachable, .upstreamReset, .upstreamProtocol: 502
         case .upstreamTimeout: 504
         case .versionNotSupported: 505
@@ -42,7 +44,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
         case .badRequest, .headerTooLarge, .uriTooLong, .expectationFailed, .versionNotSupported,
             .upstreamReset, .upstreamProtocol:
             13
-        case .notFound, .methodNotAllowed, .misdirectedRequest: 12
+        case .notFound, .methodNotAllowed, .misdirectedRequest, .webSocketNotSupported: 12
         case .bodyTooLarge: 8
         case .requestTimeout, .upstreamTimeout: 4
         case .upstreamUnreachable: 14

@@ -16,6 +16,15 @@ public struct Route: Sendable {
         }
     }
 
+    /// `websocket_token`.
+    public enum WebSocketToken: String, Sendable, CaseIterable {
+        /// In its own field, as with every request.
+        case header
+        /// There, or in an entry `appcheck.TOKEN` of Sec-WebSocket-Protocol, which is the only field
+        /// of a handshake that browsers let a page set.
+        case `protocol`
+    }
+
     /// Unique; the label in logs and metrics.
     public var name: String
     /// Lower case, no port; "*.example.com" matches one or more labels. Empty: every host.
@@ -43,6 +52,8 @@ public struct Route: Sendable {
     public var replay: Mode = .off
     /// What happens while the claim store cannot answer; nil: what `[replay]` says.
     public var whenUnavailable: WhenUnavailable?
+    /// Where the token of a WebSocket handshake may stand.
+    public var webSocketToken: WebSocketToken = .header
     /// Keeps the token's own field on the way upstream.
     public var forwardToken = false
     /// nil: answers of our own carry no CORS fields.

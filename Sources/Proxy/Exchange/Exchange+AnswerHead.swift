@@ -44,6 +44,15 @@ extension Exchange {
         output.append("\r\n")
     }
 
+    /// Writes the head that opens a WebSocket.
+    func writeSwitchingHead() {
+        willPersist = false
+        writeStatusLine()
+        output.append("Connection: Upgrade\r\nUpgrade: websocket\r\n")
+        writeKeptFields(withLength: false)
+        output.append("\r\n")
+    }
+
     private func framing(for client: ClientConnection) -> BodyFraming {
         switch answer.framing {
         case .none, .length: answer.framing

@@ -92,8 +92,6 @@ extension Exchange {
             text: input.pinnedBytes.slice(tokenRange))
     }
 
-    private var tokenRange: ByteRange { head.fields.first(.appCheckToken)?.value ?? .empty }
-
     private func note(_ outcome: ClaimOutcome) -> Verdict {
         record.claim = ClaimResult(outcome)
         if case .unavailable(let failure) = outcome { record.claimFailure = failure }

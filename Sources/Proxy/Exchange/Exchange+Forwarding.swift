@@ -21,7 +21,10 @@ extension Exchange {
         record.upstream = route.upstream
         let pool = pools[route.upstream]
         let begun = MonotonicInstant.now
-        defer { record.upstreamMicroseconds = MonotonicInstant.now.microseconds(since: begun) }
+        defer {
+            record.upstreamMicroseconds =
+                MonotonicInstant.now.microseconds(since: begun) - record.tunnelMicroseconds
+        }
         writeRequestHead(client, permit, route)
 
         var upload = BodyRelay(
@@ -49,7 +52,7 @@ extension Exchange {
             record.upstreamServer = lease.server
             lease.socket.waiter = client.waiter
             let end = await transact(client, lease.socket, pool, &upload)
-            record.bytesIn = upload.contentBytes
+            record.bytesIn = max(record.bytesIn, upload.contentBytes)
             pool.release(lease.server)
             switch end {
             case .answered(let fate, let isReusable):

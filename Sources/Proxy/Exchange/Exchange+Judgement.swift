@@ -11,26 +11,25 @@ extension Exchange {
     func judge(_ client: ClientConnection, _ route: ServedRoute) async -> Verdict {
         if route.mode == .off || head.isPreflight { return .exempt }
         if isTokenInURL { return .invalid(.inURL) }
-        switch head.fields.count(of: .appCheckToken) {
+        switch locateToken(route) {
         case 0: return .missing(missingReason(route))
         case 1: break
         default: return .invalid(.duplicate)
         }
-        guard let line = head.fields.first(.appCheckToken) else { return .missing(.unknownOrigin) }
-        if let verified = cached(line.value) {
+        if let verified = cached(tokenRange) {
             note(verified)
             return route.acceptsEveryApp
                 ? .verified : serving.details(of: route).route.verdict(of: verified)
         }
         let before = MonotonicInstant.now
-        var verdict = examine(line.value)
+        var verdict = examine(tokenRange)
         if case .unknownKey(let project) = verdict {
             let attempts = state.attempts(project)
             // A monitored request is not held up for a better verdict (pitfall M1).
             if state.refetchKeys(project), route.mode == .enforce, isInShare(route),
                 await newKeysCame(client, project, since: attempts)
             {
-                verdict = examine(line.value)
+                verdict = examine(tokenRange)
             }
         }
         record.verifyMicroseconds = MonotonicInstant.now.microseconds(since: before)
@@ -40,6 +39,16 @@ extension Exchange {
         case .attestationFailed, .invalid, .keysUnavailable, .unknownKey: break
         }
         return serving.details(of: route).route.verdict(of: verdict)
+    }
+
+    /// Finds the request's token.
+    ///
+    /// - Returns: how many there are; one is in `tokenRange`.
+    private func locateToken(_ route: ServedRoute) -> Int {
+        let count = head.fields.count(of: .appCheckToken)
+        tokenRange = head.fields.first(.appCheckToken)?.value ?? .empty
+        guard route.takesProtocolTokens, head.wantsWebSocket else { return count }
+        return count + locateProtocolTokens()
     }
 
     private var isTokenInURL: Bool {

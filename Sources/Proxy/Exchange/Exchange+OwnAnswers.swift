@@ -109,6 +109,8 @@ extension Exchange {
     }
 
     private var isGRPCCall: Bool {
+        // 200 would open a WebSocket over HTTP/2 (RFC 8441, section 5).
+        if head.wantsWebSocket { return false }
         guard let line = head.fields.first(.contentType) else { return false }
         let input = self.input
         let bytes = input.pinnedBytes
@@ -199,6 +201,9 @@ extension RequestFailure {
         case .bodyTooLarge: .bodyTooLarge
         case .noRoute: .notFound
         case .misdirected: .misdirectedRequest
+        case .webSocketNotSupported: .webSocketNotSupported
+        // The handshake was answered long before.
+        case .webSocketIdle, .webSocketDrained: nil
         case .upstreamConnect, .upstreamUnresolved, .upstreamTLS: .upstreamUnreachable
         case .upstreamReset: .upstreamReset
         case .upstreamConnectTimeout, .upstreamHeaderTimeout, .upstreamIdleTimeout: .upstreamTimeout

@@ -30,6 +30,7 @@ extension Exchange {
         writeHost(out)
         writeKeptFields(client, route, bytes, out)
         writeFraming(out)
+        if head.wantsWebSocket { writeHandshake(route, bytes, out) }
         writeVerdict(permit, out)
         writeForwarding(client, bytes, out)
         out.append("\r\n")
@@ -84,6 +85,8 @@ extension Exchange {
         case .forwardedFor, .forwardedProto, .forwardedHost: return false
         case .forwardedOther: return client.isPeerTrusted
         case .appCheckToken: return route.forwardsToken
+        case .webSocketProtocol, .webSocketAccept: return false
+        case .webSocketKey, .webSocketOther: return head.wantsWebSocket
         default: return true
         }
     }
@@ -99,7 +102,7 @@ extension Exchange {
             if head.fields.contains(.contentLength) { out.append("Content-Length: 0\r\n") }
         }
         if head.expectsContinue { out.append("Expect: 100-continue\r\n") }
-        if head.acceptsTrailers { out.append("TE: trailers\r\nConnection: TE\r\n") }
+        if head.acceptsTrailers && !head.wantsWebSocket { out.append("TE: trailers\r\nConnection: TE\r\n") }
     }
 
     private func writeVerdict(_ permit: Permit, _ out: ByteBuffer) {

@@ -42,6 +42,8 @@ struct Transaction {
     var activity: UInt64 = 0
     /// Interim answers so far.
     var interimCount = 0
+    /// The server opened the WebSocket that was asked for.
+    var isSwitched = false
 }
 
 /// One request and one answer over a connected upstream: both directions at once, in one task.
@@ -62,6 +64,7 @@ extension Exchange {
             transaction.isPausing = false
             if let end = sendMore(client, &transaction, &upload) { return end }
             if let end = receiveHead(client, &transaction) { return end }
+            if transaction.isSwitched { return await tunnel(client, transaction) }
             if let end = receiveMore(client, &transaction) { return end }
 
             let activity = upload.activity &+ (transaction.download?.activity ?? 0)
@@ -122,7 +125,7 @@ extension Exchange {
         -> TransactionEnd?
     {
         let upstreamInput = self.upstreamInput
-        while transaction.download == nil {
+        while transaction.download == nil && !transaction.isSwitched {
             do throws(MalformedMessage) {
                 if try transaction.parser.parse(
                     upstreamInput.bytes, requestMethod: head.method, into: &answer)
@@ -149,12 +152,14 @@ extension Exchange {
     private func takeHead(_ client: ClientConnection, _ transaction: inout Transaction)
         -> TransactionEnd?
     {
+        if answer.status == 101 { return takeSwitch(&transaction) }
+        // To a client of HTTP/2 it would say that the WebSocket is open (RFC 8441, section 5).
+        if head.wantsWebSocket && client.socket.carriesOneMessage && answer.isSuccess {
+            return .failed(.upstreamProtocol)
+        }
         if answer.isInformational {
             transaction.interimCount += 1
-            // 101 answers an upgrade, and none is ever asked for.
-            if answer.status == 101 || transaction.interimCount > Self.interimLimit {
-                return .failed(.upstreamProtocol)
-            }
+            if transaction.interimCount > Self.interimLimit { return .failed(.upstreamProtocol) }
             writeInterimHead()
             upstreamInput.consume(answer.length)
             transaction.parser.reset()
@@ -165,6 +170,16 @@ extension Exchange {
         upstreamInput.consume(answer.length)
         record.status = answer.status
         transaction.download = BodyRelay(incoming: answer.framing, outgoing: framing)
+        return nil
+    }
+
+    /// 101 answers a handshake, and only a whole and proper one (pitfalls W6, W7).
+    private func takeSwitch(_ transaction: inout Transaction) -> TransactionEnd? {
+        if transaction.isUploading || !isHandshakeAnswered { return .failed(.upstreamProtocol) }
+        writeSwitchingHead()
+        upstreamInput.consume(answer.length)
+        record.status = answer.status
+        transaction.isSwitched = true
         return nil
     }
 

@@ -38,6 +38,10 @@ final class Exchange {
     var shareKey: [UInt8] = []
     /// What the claim store was asked, and what is left to tell it.
     var claims = ClaimState()
+    /// Where the token is that was judged, in the pinned bytes of `input`.
+    var tokenRange = ByteRange.empty
+    /// The token came as a subprotocol.
+    var hasProtocolToken = false
     /// `head` describes this request.
     var isHeadKnown = true
     /// What is left of the request's body cannot be told from the next request.
@@ -94,6 +98,10 @@ final class Exchange {
                 record.failure = .bodyTooLarge
                 return await refuse(client, .bodyTooLarge)
             }
+            if head.wantsWebSocket && pools[route.upstream].isMultiplexed {
+                record.failure = .webSocketNotSupported
+                return await refuse(client, .webSocketNotSupported)
+            }
             if !route.claimsTokens || verdict != .verified {
                 return await forward(client, permit, route)
             }
@@ -133,6 +141,7 @@ final class Exchange {
         isHeadKnown = true
         isBodyLost = false
         if record.claim != nil { claims = ClaimState() }
+        hasProtocolToken = false
         record.reset()
         record.startedAt = state.loop.wallMicroseconds
         record.listener = client.listener.name
@@ -172,7 +181,10 @@ final class Exchange {
     /// Where the transport says where a message ends, no field has to.
     private func readMessageEnds(_ stream: any Transport) {
         head.isPersistent = false
-        if head.framing == .none && stream.hasContent { head.framing = .untilClose }
+        // What follows a handshake is no content of it.
+        if head.framing == .none && stream.hasContent && !head.wantsWebSocket {
+            head.framing = .untilClose
+        }
         record.protocolVersion = "http/2"
     }
 
@@ -219,7 +231,22 @@ final class Exchange {
         output.removeAll()
         upstreamInput.removeAll()
         upstreamOutput.removeAll()
+        if record.status == 101 { regrow() }
         shareKey.removeAll(keepingCapacity: true)
+    }
+
+    /// Holds no more memory than `input` and `output` need for what lies in them.
+    func shrinkForTunnel() {
+        upstreamInput.shrink(above: 64, to: 64)
+        upstreamOutput.shrink(above: 64, to: 64)
+        if input.isEmpty { input.shrink(above: 64, to: 64) }
+    }
+
+    private func regrow() {
+        input.reserve(Self.inputSize)
+        output.reserve(Self.outputSize)
+        upstreamInput.reserve(Self.upstreamInputSize)
+        upstreamOutput.reserve(Self.outputSize)
     }
 
     /// Gives back what one large message made the buffers grow to.

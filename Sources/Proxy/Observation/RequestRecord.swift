@@ -15,6 +15,11 @@ public enum RequestFailure: String, Sendable, CaseIterable {
     case misdirected
     // Ours.
     case noRoute = "no_route"
+    case webSocketNotSupported = "websocket_not_supported"
+    /// Neither side of a WebSocket sent anything for too long.
+    case webSocketIdle = "websocket_idle"
+    /// A WebSocket was still open when the time for draining was over.
+    case webSocketDrained = "websocket_drained"
     // The upstream's side: one word per way to fail.
     case upstreamConnect = "upstream_connect"
     case upstreamConnectTimeout = "upstream_connect_timeout"
@@ -82,12 +87,16 @@ public final class RequestRecord {
     public var failure: RequestFailure?
     /// The parser's word when `failure` is `malformed`.
     public var malformed: MalformedMessage.Kind?
-    /// Microseconds from the first byte of the request to the end of the answer.
+    /// Microseconds from the first byte of the request to the end of the answer, or of the
+    /// WebSocket.
     public var totalMicroseconds: Int64 = 0
     /// Microseconds spent on verification; 0 from the cache.
     public var verifyMicroseconds: Int64 = 0
-    /// Microseconds from choosing an upstream to the end of its answer; nil when none was asked.
+    /// Microseconds from choosing an upstream to the end of its answer, or to the beginning of the
+    /// WebSocket; nil when none was asked.
     public var upstreamMicroseconds: Int64?
+    /// Microseconds of the total for which a WebSocket was open; 0 for every other request.
+    public var tunnelMicroseconds: Int64 = 0
     /// The verdict came from the cache of verified tokens.
     public var isCachedVerdict = false
     /// What the claim store said; nil when it was not asked.
@@ -132,6 +141,7 @@ public final class RequestRecord {
         totalMicroseconds = 0
         verifyMicroseconds = 0
         upstreamMicroseconds = nil
+        tunnelMicroseconds = 0
         isCachedVerdict = false
         claim = nil
         claimFailure = nil

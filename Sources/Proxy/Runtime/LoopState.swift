@@ -47,6 +47,8 @@ final class LoopState {
     let tlsScratch = ByteBuffer(capacity: 1024)
     /// Whose turn it is to compute a signature.
     let handshakes: HandshakeTurns
+    /// Room for the bytes of WebSockets, whose tasks may run while `scratch` is in use.
+    let tunnelScratch = ByteBuffer(capacity: TunnelLeg.chunk)
     /// Starts a task that runs a connection.
     var startServing: (ClientConnection) -> Void = { _ in }
 

@@ -79,6 +79,8 @@ struct ServedRoute: Sendable {
     let claimEnforcement: Enforcement
     /// The token's own field goes upstream.
     let forwardsToken: Bool
+    /// The token of a WebSocket handshake may be one of its subprotocols.
+    let takesProtocolTokens: Bool
     /// Preflights are answered here instead of forwarded.
     let answersPreflights: Bool
     /// The route lists neither projects nor apps.
@@ -102,6 +104,7 @@ struct ServedRoute: Sendable {
         self.enforcement = enforcement
         claimEnforcement = enforcement.ofClaims
         forwardsToken = route.forwardToken
+        takesProtocolTokens = route.webSocketToken == .protocol
         acceptsEveryApp = route.projects == nil && route.apps == nil
         answersPreflights = route.cors?.answerPreflights ?? false
     }

@@ -34,6 +34,9 @@ struct RuleReport {
             lines.append(("apps", wording.apps(of: route)))
         }
         lines += replayLines
+        if route.webSocketToken == .protocol {
+            lines.append(("websocket_token", "protocol: an entry appcheck.TOKEN will do"))
+        }
         lines.append(("forward_token", route.forwardToken ? "yes" : "no, removed on the way"))
         if let cors = route.cors {
             let origins = cors.allowOrigins.joined(separator: ", ")
