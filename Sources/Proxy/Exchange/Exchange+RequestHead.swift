@@ -102,7 +102,9 @@ extension Exchange {
             if head.fields.contains(.contentLength) { out.append("Content-Length: 0\r\n") }
         }
         if head.expectsContinue { out.append("Expect: 100-continue\r\n") }
-        if head.acceptsTrailers && !head.wantsWebSocket { out.append("TE: trailers\r\nConnection: TE\r\n") }
+        if head.acceptsTrailers && !head.wantsWebSocket {
+            out.append("TE: trailers\r\nConnection: TE\r\n")
+        }
     }
 
     private func writeVerdict(_ permit: Permit, _ out: ByteBuffer) {

@@ -58,7 +58,7 @@ class Backend:
         finally:
             code = connection.protocol.close_rcvd.code if connection.protocol.close_rcvd else None
             with self.changed:
-                self.closed.append(code)
+                self.closed.append((path, code))
                 self.changed.notify_all()
 
     @staticmethod
