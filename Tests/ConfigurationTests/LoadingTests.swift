@@ -85,6 +85,7 @@ struct LoadingTests {
             enforce_percent = 0.5
             sticky_by = "header:X-Install"
             share_seed = "spring"
+            websocket_token = "header"
             forward_token = true
             cors = { allow_origins = ["https://app.example.com"], allow_credentials = true, answer_preflights = true, allow_methods = ["POST"], allow_headers = ["Content-Type"], max_age = "1h" }
             """)

@@ -1,4 +1,5 @@
 internal import HTTP
+internal import Policy
 
 /// The request as it would arrive, read by the parser of the data path.
 struct SentRequest {
@@ -40,6 +41,19 @@ struct SentRequest {
     /// Values of a field, in order.
     func values(of field: KnownField) -> [[UInt8]] {
         head.fields.lines.filter { $0.known == field }.map { slice($0.value) }
+    }
+
+    /// Every token that the request has for a route, in its own field or, in a WebSocket handshake,
+    /// where the route takes it.
+    func tokens(on route: Route) -> [[UInt8]] {
+        let tokens = values(of: .appCheckToken)
+        guard route.webSocketToken == .protocol, head.wantsWebSocket else { return tokens }
+        return values(of: .webSocketProtocol).reduce(into: tokens) { tokens, value in
+            var list = SubprotocolList()
+            while let entry = list.next(in: value.span) {
+                if let token = entry.token { tokens.append(Array(value[token])) }
+            }
+        }
     }
 
     /// Whether there is a field of this name, lower case.

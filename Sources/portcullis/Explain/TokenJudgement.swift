@@ -42,14 +42,14 @@ struct TokenJudgement {
             note = "the query carries a token, where logs and proxies on the way keep it"
             return
         }
-        let tokens = request.values(of: .appCheckToken)
+        let tokens = request.tokens(on: route)
         guard let token = tokens.first else {
             judgeMissing(request, route, configuration)
             return
         }
         if tokens.count > 1 {
             verdict = .invalid(.duplicate)
-            note = "the field is there \(tokens.count) times"
+            note = "there are \(tokens.count) tokens"
             return
         }
         judge(token, route, configuration, verifier, source, now)
