@@ -1,6 +1,6 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz soak replay clean
+.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz soak replay stream clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -44,6 +44,11 @@ replay: setup ## a thousand copies of one token at once, a hundred times, on eac
 	swift build -c release --static-swift-stdlib --product portcullis
 	PORTCULLIS=.build/release/portcullis REPLAY_ROUNDS=$${REPLAY_ROUNDS:-100} \
 		.venv/bin/python -m pytest Tests/Integration/test_replay.py -k thousand --timeout 3600
+
+stream: setup ## stream 10 GiB in each direction; memory must stay flat
+	swift build -c release --static-swift-stdlib --product portcullis
+	PORTCULLIS=.build/release/portcullis STREAM_MIB=$${STREAM_MIB:-10240} \
+		.venv/bin/python -m pytest Tests/Integration/test_streaming.py -s
 
 clean: ## remove what was built
 	rm -rf .build .venv .test

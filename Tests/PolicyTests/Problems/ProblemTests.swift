@@ -53,10 +53,10 @@ struct ProblemTests {
             statuses(ProxyProblem.allCases.map(\.problem)) == [
                 "bad_request": 400, "not_found": 404, "method_not_allowed": 405,
                 "request_timeout": 408, "body_too_large": 413, "uri_too_long": 414,
-                "expectation_failed": 417, "header_too_large": 431,
+                "expectation_failed": 417, "misdirected_request": 421, "header_too_large": 431,
                 "upstream_unreachable": 502, "upstream_reset": 502,
                 "upstream_protocol": 502, "upstream_timeout": 504,
-                "version_not_supported": 505,
+                "version_not_supported": 505, "websocket_not_supported": 501,
             ])
         for code in ProxyProblem.allCases { #expect(code.problem.code == code.rawValue) }
     }
