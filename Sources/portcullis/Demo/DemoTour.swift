@@ -9,6 +9,7 @@ enum DemoTour {
           proxy    http://\(places.proxy)      /enforced/* wants a token, /once/* a new one each time,
                                               everything else is monitored
           issuer   http://\(places.issuer)      development tokens: /token, /limited-use-token
+          backend  http://\(places.backend)      shows what reached it
           admin    http://\(places.admin)      /metrics, /readyz
 
         Paste into another terminal:
