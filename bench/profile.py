@@ -4,7 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from harness import tokens
+from harness import certificate, tokens
 from harness.contestants import Setting, executables
 from harness.lock import alone
 from harness.processes import Broken
@@ -48,7 +48,11 @@ def main() -> int:
     if unknown := set(options.views.split(",")) - set(VIEWS):
         parser.error(f"no such view: {', '.join(unknown)}")
     folder = ROOT / ".build" / "bench"
-    setting = Setting(options.portcullis.resolve(), tokens.prepared(folder / "tokens"))
+    setting = Setting(
+        options.portcullis.resolve(),
+        tokens.prepared(folder / "tokens"),
+        certificate.prepared(folder / "tls"),
+    )
     if executables(setting)[workload.contestants[rows[0]].program] is None:
         parser.error("the program is not there: run `make build`")
     kept = folder / f"profile-{workload.name}"

@@ -8,7 +8,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from harness import load, tokens
+from harness import certificate, load, tokens
 from harness.contestants import Setting, executables
 from harness.lock import alone
 from harness.measurement import Effort, measure, measure_idle
@@ -29,7 +29,11 @@ def main() -> int:
         print("The benchmark needs two cores: one for the proxy, one for the load.")
         return 1
     with alone(options.wait):
-        setting = Setting(options.portcullis.resolve(), tokens.prepared(folder / "tokens"))
+        setting = Setting(
+            options.portcullis.resolve(),
+            tokens.prepared(folder / "tokens"),
+            certificate.prepared(folder / "tls"),
+        )
         results = Results()
         _note_absent(setting, results)
         with open(folder / "runs.jsonl", "w") as raw:

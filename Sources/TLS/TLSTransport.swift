@@ -5,6 +5,9 @@ public import Reactor
 public final class TLSTransport: Transport {
     private let stream: TLSStream
     private var isCutOff = false
+    /// The handshake failed, and what still comes is only read to be dropped: closing with bytes
+    /// unread would reset the connection under the alert that says why.
+    private var isDropping = false
     /// What the handshake found out; nil until it is complete.
     public private(set) var session: TLSSession?
 
@@ -39,6 +42,7 @@ public final class TLSTransport: Transport {
     public var isBroken: Bool { stream.socket.isBroken || stream.failure != nil }
 
     public func read(into buffer: ByteBuffer) throws(Errno) -> TransferResult {
+        if isDropping { return try stream.socket.read(into: buffer) }
         do throws(TLSError) {
             return try stream.read(into: buffer)
         } catch {
@@ -67,6 +71,7 @@ public final class TLSTransport: Transport {
     public func isQuiet() -> Bool { stream.isQuiet() }
 
     public func finishWriting() {
+        isDropping = stream.failure != nil
         stream.finishWriting()
         stream.socket.finishWriting()
     }

@@ -275,11 +275,15 @@ def test_who_the_client_is_reaches_the_backend_and_the_log(
 def test_clients_without_a_good_certificate_are_refused(start, new_origin, authority, api, clients):
     origin = new_origin()
     proxy = start(origin, listener=listener(api, extra=f'tls.client_ca = "{clients.path}"'))
-    for identity in (None, authority.issue(file="stranger", usage="client"),
+    # With TLS 1.3 a client learns of it when it reads, and the reason is not lost on the way.
+    with connect(proxy, authority.client()) as connection:
+        connection.send(request("POST", "/open/a", host=HOST, body=b"b" * 100_000))
+        with pytest.raises(ssl.SSLError, match="alert certificate required"):
+            connection.socket.recv(1)
+    for identity in (authority.issue(file="stranger", usage="client"),
                      clients.issue(file="old", usage="client", days=(-2, -1)),
                      clients.issue(HOST, file="server")):
         with pytest.raises((ssl.SSLError, ConnectionError, Closed)):
-            # With TLS 1.3 a client learns of it when it reads.
             with connect(proxy, authority.client(identity=identity)) as connection:
                 connection.ask(request("GET", "/open/a", host=HOST))
     assert origin.requests == []
@@ -485,6 +489,29 @@ def test_our_own_certificate_is_shown_to_upstreams(start, tmp_path, authority, n
     both = f'certificate = "{identity.certificate}", key = "{identity.key}"'
     proxy = start(origin, upstream=f'tls = {{ ca = "{authority.path}", name = "api.internal", {both} }}')
     assert proxy.ask("GET", "/open/a").status == 200
+
+
+def test_h2_to_an_upstream_over_tls(start, new_origin, authority, api, mint):
+    """One proxy behind another."""
+    origin = new_origin()
+    inner = start(origin, listener=listener(api, extra='protocols = ["h2"]'), workers=1)
+    outer = start(inner.port, upstream='protocol = "h2"\n'
+                  + UPSTREAM.format(ca=authority.path, name=HOST), workers=1)
+    with outer.connect() as connection:
+        for size in (0, 10, 1_000_000):
+            response = connection.ask(request("POST", "/open/a", host=HOST, body=b"u" * size))
+            assert response.status == 200
+            assert origin.last().body_read.length == size
+    assert inner.access_of("/open/a")["protocol"] == "http/2"
+    assert inner.metric("portcullis_tls_handshakes_total") == 1
+
+
+def test_a_server_that_does_not_agree_on_h2(start, authority, encrypted):
+    proxy = start(encrypted, upstream='protocol = "h2"\n'
+                  + UPSTREAM.format(ca=authority.path, name="api.internal"))
+    assert proxy.ask("GET", "/open/a").code == "upstream_unreachable"
+    record = proxy.wait_for_record(lambda record: record["msg"] == "upstream server cannot be reached", "why")
+    assert "does not speak h2" in record["error"] or "no application protocol" in record["error"]
 
 
 def test_a_body_that_ends_without_close_notify_is_cut_off(start, authority, encrypted):

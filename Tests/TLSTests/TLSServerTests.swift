@@ -3,7 +3,7 @@ import TLS
 import TestKit
 import Testing
 
-@Suite("TLS server")
+@Suite("TLS server", .timeLimit(.minutes(1)))
 struct TLSServerTests {
     let folder: TemporaryFolder
     let mint: CertificateMint
@@ -93,6 +93,96 @@ struct TLSServerTests {
         }
         let silent = try TLSContext.client(trust: trust)
         #expect(try await shake(server, silent, host: "localhost").server.alpn.isEmpty)
+    }
+
+    @Test(
+        "what a slow reader does not take is sent later, and the buffer of the loop is free at once"
+    )
+    func backPressure() async throws {
+        let server = try TLSServer(
+            TLSServerSettings(certificates: [try files(["DNS:localhost"])]), tickets: TicketKeys())
+        let context = try TLSContext.client(trust: .certificates(inFile: mint.file))
+        let resident = try TestLoop()
+        let received = try await resident.run { resident in
+            let waiter = Waiter(loop: resident.loop)
+            let pair = try await SocketPair.connect(loop: resident.loop, waiter: waiter)
+            let scratch = ByteBuffer(capacity: 1024)
+            let near = TLSTransport(
+                try TLSStream(client: context, socket: pair.near, host: "localhost"))
+            let far = TLSTransport(
+                try TLSStream(server: server, socket: pair.far, scratch: scratch))
+            while true {
+                let isNearDone = try near.handshake()
+                if try far.handshake() && isNearDone { break }
+                _ = await waiter.wait()
+            }
+            let bytes = [UInt8](repeating: 7, count: 1 << 16)
+            var written = 0
+            // Until the socket is full: then nothing more is taken.
+            while try far.flush() {
+                guard case .bytes(let count) = try bytes.withUnsafeBytes({ try far.write($0) })
+                else { break }
+                written += count
+                #expect(scratch.isEmpty)
+            }
+            #expect(try bytes.withUnsafeBytes { try far.write($0) } == .wouldBlock)
+            var count = 0
+            let buffer = ByteBuffer(capacity: 40_000)
+            while count < written {
+                buffer.removeAll()
+                if case .bytes(let more) = try near.read(into: buffer) {
+                    count += more
+                } else {
+                    _ = try far.flush()
+                    if !near.isReadable { _ = await waiter.wait() }
+                }
+            }
+            #expect(try far.flush())
+            #expect(try near.read(into: buffer) == .wouldBlock)
+            #expect(near.isQuiet())
+            #expect(count == written)
+            far.close()
+            while !near.isReadable { _ = await waiter.wait() }
+            #expect(try near.read(into: buffer) == .endOfStream)
+            return count
+        }
+        #expect(received > 1 << 16)
+    }
+
+    @Test("several records that came at once are all readable without another event")
+    func bufferedRecords() async throws {
+        let server = try TLSServer(
+            TLSServerSettings(certificates: [try files(["DNS:localhost"])]), tickets: TicketKeys())
+        let context = try TLSContext.client(trust: .certificates(inFile: mint.file))
+        let resident = try TestLoop()
+        try await resident.run { resident in
+            let waiter = Waiter(loop: resident.loop)
+            let pair = try await SocketPair.connect(loop: resident.loop, waiter: waiter)
+            let near = TLSTransport(
+                try TLSStream(client: context, socket: pair.near, host: "localhost"))
+            let far = TLSTransport(
+                try TLSStream(
+                    server: server, socket: pair.far, scratch: ByteBuffer(capacity: 1024)))
+            while true {
+                let isNearDone = try near.handshake()
+                if try far.handshake() && isNearDone { break }
+                _ = await waiter.wait()
+            }
+            for _ in 0..<10 {
+                _ = try [UInt8](repeating: 1, count: 10).withUnsafeBytes { try near.write($0) }
+            }
+            var count = 0
+            // Room for less than a record: each read leaves something behind.
+            let buffer = ByteBuffer(capacity: 64)
+            while count < 100 {
+                while !far.isReadable { _ = await waiter.wait() }
+                buffer.removeAll()
+                if case .bytes(let more) = try far.read(into: buffer) { count += more }
+            }
+            #expect(count == 100)
+            #expect(try far.read(into: buffer) == .wouldBlock)
+            #expect(!far.isReadable)
+        }
     }
 
     @Test("knows a client by its certificate, and refuses one that others signed")

@@ -83,8 +83,8 @@ struct CheckTests {
                   production  123     https://firebaseappcheck.googleapis.com/123  https://keys.example.com/jwks?…
 
                 Upstreams:
-                  UPSTREAM  BALANCE      SERVERS
-                  api       round_robin  127.0.0.1:9000, unix:/run/api.sock
+                  UPSTREAM  BALANCE      SPEAKS    SERVERS
+                  api       round_robin  http/1.1  127.0.0.1:9000, unix:/run/api.sock
                 """)
     }
 

@@ -4,6 +4,7 @@ import json
 import resource
 from pathlib import Path
 
+from .certificate import Certificate
 from .tokens import APP_ID, AUDIENCE, ISSUER, PROJECT_ID, PROJECT_NUMBER, TokenSet
 
 BACKEND_PORT = 18300
@@ -31,8 +32,20 @@ def backend(run: Path) -> str:
     )
 
 
-def nginx(run: Path, port: int, location: str, access_log: str = "access_log off;") -> str:
+def nginx(
+    run: Path,
+    port: int,
+    location: str,
+    access_log: str = "access_log off;",
+    certificate: Certificate | None = None,
+) -> str:
     """nginx as a reverse proxy; `location` is what it does with every request."""
+    tls = (
+        f"""ssl_certificate {certificate.certificate}; ssl_certificate_key {certificate.key};
+    ssl_protocols TLSv1.2 TLSv1.3;"""
+        if certificate
+        else ""
+    )
     return _nginx(
         run,
         f"""
@@ -48,7 +61,8 @@ def nginx(run: Path, port: int, location: str, access_log: str = "access_log off
     '"duration":$request_time,"upstream":"$upstream_addr",'
     '"upstream_duration":"$upstream_response_time","user_agent":"$http_user_agent"}}';
   server {{
-    listen 127.0.0.1:{port} backlog=4096;
+    listen 127.0.0.1:{port} {"ssl " if certificate else ""}backlog=4096;
+    {tls}
     {access_log}
     location / {{ {location} }}
   }}""",
@@ -71,9 +85,10 @@ http {{
 """
 
 
-def haproxy(port: int, rules: str = "") -> str:
+def haproxy(port: int, rules: str = "", certificate: Certificate | None = None) -> str:
     """HAProxy with one thread; `rules` come before the backend is chosen."""
     # By itself it asks for two descriptors per possible connection, and gives up where that is too many.
+    tls = f" ssl crt {certificate.both} alpn http/1.1" if certificate else ""
     descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return f"""global
   nbthread 1
@@ -88,7 +103,7 @@ defaults
   timeout http-keep-alive 1h
   http-reuse always
 frontend public
-  bind 127.0.0.1:{port} backlog 4096
+  bind 127.0.0.1:{port} backlog 4096{tls}
 {rules}
   default_backend origin
 backend origin
@@ -113,7 +128,12 @@ def haproxy_token_rules(tokens: TokenSet, bits: int) -> str:
 {refuse} unless {{ var(txn.token),jwt_verify(txn.alg,"{tokens.public_key(bits)}") -m int 1 }}"""
 
 
-def envoy(port: int, tokens: TokenSet | None = None, cache: int = 0) -> str:
+def envoy(
+    port: int,
+    tokens: TokenSet | None = None,
+    cache: int = 0,
+    certificate: Certificate | None = None,
+) -> str:
     """Envoy, with jwt_authn when `tokens` are given and its cache of `cache` tokens when not 0."""
     extension = "type.googleapis.com/envoy.extensions.filters"
     filters = []
@@ -190,6 +210,19 @@ def envoy(port: int, tokens: TokenSet | None = None, cache: int = 0) -> str:
             }
         ],
     }
+    if certificate:
+        pair = {
+            "certificate_chain": {"filename": str(certificate.certificate)},
+            "private_key": {"filename": str(certificate.key)},
+        }
+        sockets = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3"
+        listener["filter_chains"][0]["transport_socket"] = {
+            "name": "envoy.transport_sockets.tls",
+            "typed_config": {
+                "@type": f"{sockets}.DownstreamTlsContext",
+                "common_tls_context": {"tls_certificates": [pair]},
+            },
+        }
     return json.dumps({"static_resources": {"listeners": [listener], "clusters": [cluster]}})
 
 
@@ -207,6 +240,7 @@ def portcullis(
     token_cache: str | None = None,
     routes: int = 1,
     claims: str | None = None,
+    certificate: Certificate | None = None,
 ) -> str:
     """Portcullis with one worker; see `route_paths` for what more than one route means. `claims` names the store
     of spent tokens."""
@@ -225,6 +259,12 @@ max_entries = 400000
         if claims
         else ""
     )
+    tls = (
+        f'tls.certificates = [{{ certificate = "{certificate.certificate}", '
+        f'key = "{certificate.key}" }}]\n'
+        if certificate
+        else ""
+    )
     protection = 'replay = "enforce"\n' if claims else ""
     head = f"""[server]
 workers = 1
@@ -238,7 +278,7 @@ access = "{access_log}"
 [[listener]]
 listen = "127.0.0.1:{port}"
 limits = {{ idle_timeout = "1h" }}
-
+{tls}
 [project.bench]
 number = "{PROJECT_NUMBER}"
 id = "{PROJECT_ID}"

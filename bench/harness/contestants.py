@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import configurations
+from .certificate import Certificate
 from .tokens import TokenSet
 
 PORT = 18310
@@ -18,6 +19,7 @@ class Setting:
 
     portcullis: Path
     tokens: TokenSet
+    certificate: Certificate
 
 
 @dataclass(frozen=True)
@@ -64,13 +66,20 @@ def executables(setting: Setting) -> dict[str, str | None]:
     }
 
 
-def portcullis(label: str, *, app_check: str, log_to: str | None = None, **options) -> Contestant:
+def portcullis(
+    label: str, *, app_check: str, log_to: str | None = None, tls: bool = False, **options
+) -> Contestant:
     """Portcullis; `options` are those of `configurations.portcullis`."""
     return Contestant(
         label,
         "portcullis",
         lambda run, setting: configurations.portcullis(
-            run, PORT, setting.tokens, app_check=app_check, **options
+            run,
+            PORT,
+            setting.tokens,
+            app_check=app_check,
+            certificate=setting.certificate if tls else None,
+            **options,
         ),
         verifies=app_check == "enforce",
         claims="claims" in options,
@@ -79,31 +88,45 @@ def portcullis(label: str, *, app_check: str, log_to: str | None = None, **optio
 
 
 def nginx(
-    label: str = "nginx, plain", location: str = "proxy_pass http://backend;", log: str = ""
+    label: str = "nginx, plain",
+    location: str = "proxy_pass http://backend;",
+    log: str = "",
+    *,
+    tls: bool = False,
 ) -> Contestant:
     """nginx; `log` names a log format, written to a file in the run's folder."""
 
     def configuration(run: Path, setting: Setting) -> str:
         access_log = f"access_log {run}/access.log {log};" if log else "access_log off;"
-        return configurations.nginx(run, PORT, location, access_log)
+        certificate = setting.certificate if tls else None
+        return configurations.nginx(run, PORT, location, access_log, certificate)
 
     return Contestant(label, "nginx", configuration)
 
 
-def haproxy(label: str = "HAProxy", bits: int | None = None) -> Contestant:
+def haproxy(
+    label: str = "HAProxy", bits: int | None = None, *, tls: bool = False
+) -> Contestant:
     """HAProxy, verifying by the key of `bits` when given."""
 
     def configuration(run: Path, setting: Setting) -> str:
         rules = configurations.haproxy_token_rules(setting.tokens, bits) if bits else ""
-        return configurations.haproxy(PORT, rules)
+        return configurations.haproxy(PORT, rules, setting.certificate if tls else None)
 
     return Contestant(label, "haproxy", configuration, verifies=bits is not None)
 
 
-def envoy(label: str = "Envoy", *, verifies: bool = False, cache: int = 0) -> Contestant:
+def envoy(
+    label: str = "Envoy", *, verifies: bool = False, cache: int = 0, tls: bool = False
+) -> Contestant:
     """Envoy, with jwt_authn when it `verifies`, and a cache of that many tokens when not 0."""
 
     def configuration(run: Path, setting: Setting) -> str:
-        return configurations.envoy(PORT, setting.tokens if verifies else None, cache)
+        return configurations.envoy(
+            PORT,
+            setting.tokens if verifies else None,
+            cache,
+            setting.certificate if tls else None,
+        )
 
     return Contestant(label, "envoy", configuration, verifies=verifies)

@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import ssl
 import subprocess
 import time
 from dataclasses import dataclass
@@ -28,12 +29,19 @@ class Load:
     cpu_seconds: float
 
 
-def wrk(port: int, requests: Path, seconds: float, connections: int = CONNECTIONS) -> Load:
+def wrk(
+    port: int,
+    requests: Path,
+    seconds: float,
+    connections: int = CONNECTIONS,
+    *,
+    tls: bool = False,
+) -> Load:
     """Repeats the requests of the file (see requests.lua) for whole `seconds` over keep-alive."""
     before = _children_seconds()
     command = ["taskset", "-c", str(LOAD_CORE), "wrk", "-t1", f"-c{connections}"]
     command += [f"-d{round(seconds)}s", "--timeout", "10s", "-s", str(_SCRIPT)]
-    command += [f"http://127.0.0.1:{port}", "--", str(requests)]
+    command += [f"http{'s' if tls else ''}://127.0.0.1:{port}", "--", str(requests)]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=seconds + 60)
     for line in finished.stdout.splitlines():
         if line.startswith("RESULT "):
@@ -51,9 +59,16 @@ def wrk(port: int, requests: Path, seconds: float, connections: int = CONNECTION
     raise Broken(f"wrk says nothing: {finished.stdout[-500:]}{finished.stderr[-500:]}")
 
 
-def probe(port: int, path: str, token: str = "") -> tuple[int, bytes]:
+def probe(port: int, path: str, token: str = "", *, tls: bool = False) -> tuple[int, bytes]:
     """Status and body of one request on a connection of its own."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection: http.client.HTTPConnection
+    if tls:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=10, context=context)
+    else:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.request("GET", path, headers={"X-Firebase-AppCheck": token} if token else {})
         answer = connection.getresponse()
@@ -62,11 +77,13 @@ def probe(port: int, path: str, token: str = "") -> tuple[int, bytes]:
         connection.close()
 
 
-def await_answer(port: int, path: str, token: str, status: int) -> bytes:
+def await_answer(
+    port: int, path: str, token: str, status: int, *, tls: bool = False
+) -> bytes:
     """The body of the first answer with `status`: a proxy may need a moment to read its key set."""
     deadline = time.monotonic() + 10
     while True:
-        seen, body = probe(port, path, token)
+        seen, body = probe(port, path, token, tls=tls)
         if seen == status:
             return body
         if time.monotonic() > deadline:

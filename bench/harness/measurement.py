@@ -81,10 +81,10 @@ def _measure_once(
     warm_up, seconds = ONCE_LENGTH if workload.once else (effort.warm_up, effort.seconds)
     speed = core_speed()
     with staged(workload, index, setting) as stage:
-        load.wrk(PORT, stage.warm_up, warm_up)
+        load.wrk(PORT, stage.warm_up, warm_up, tls=stage.tls)
         cores = CoreTimes.now()
         backend_before, proxy_before = cpu_time(stage.backend), cpu_time(stage.proxy)
-        seen = load.wrk(PORT, stage.requests, seconds)
+        seen = load.wrk(PORT, stage.requests, seconds, tls=stage.tls)
         proxy_cpu = cpu_time(stage.proxy) - proxy_before
         backend_cpu = cpu_time(stage.backend) - backend_before
         now = CoreTimes.now()

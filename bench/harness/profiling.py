@@ -54,12 +54,12 @@ def _functions(
     _need("perf", "linux-perf")
     data = folder / "perf.data"
     with staged(workload, index, setting) as stage:
-        load.wrk(PORT, stage.warm_up, _WARM_UP)
+        load.wrk(PORT, stage.warm_up, _WARM_UP, tls=stage.tls)
         command = ["perf", "record", "-q", "-F", str(_FREQUENCY), "-e", "cpu-clock", "-g"]
         command += ["-o", str(data), "-p", str(stage.proxy)]
         recorder = _on_load_core(command)
         before = cpu_time(stage.proxy)
-        seen = load.wrk(PORT, stage.requests, seconds)
+        seen = load.wrk(PORT, stage.requests, seconds, tls=stage.tls)
         used = cpu_time(stage.proxy) - before
         _interrupt(recorder)
     report = ["perf", "report", "-i", str(data), "--stdio", "--no-children", "-g", "none"]
@@ -97,12 +97,12 @@ def _functions(
 def _system_calls(workload: Workload, index: int, setting: Setting, seconds: int) -> str:
     _need("strace", "strace")
     with staged(workload, index, setting) as stage:
-        load.wrk(PORT, stage.warm_up, 1)
+        load.wrk(PORT, stage.warm_up, 1, tls=stage.tls)
         summary = stage.requests.with_name("strace.txt")
         tracer = _on_load_core(
             ["strace", "-c", "-f", "-U", "name,calls,errors", "-o", summary, "-p", str(stage.proxy)]
         )
-        seen = load.wrk(PORT, stage.requests, seconds)
+        seen = load.wrk(PORT, stage.requests, seconds, tls=stage.tls)
         _interrupt(tracer)
         told = summary.read_text()
     lines = [
@@ -129,9 +129,9 @@ def _allocations(
         environment=(("LD_PRELOAD", str(library)), ("ALLOCATION_COUNTS", str(counts)))
     )
     with staged(workload, index, setting, wrapping) as stage:
-        load.wrk(PORT, stage.warm_up, _WARM_UP)
+        load.wrk(PORT, stage.warm_up, _WARM_UP, tls=stage.tls)
         before = struct.unpack("QQ", counts.read_bytes())
-        seen = load.wrk(PORT, stage.requests, seconds)
+        seen = load.wrk(PORT, stage.requests, seconds, tls=stage.tls)
         after = struct.unpack("QQ", counts.read_bytes())
     allocations, size = ((b - a) / seen.requests for a, b in zip(before, after))
     return (
@@ -209,10 +209,10 @@ def _simulated(
         # With caches to fill, the warm-up must be simulated too; its counts are thrown away.
         if options:
             _callgrind(stage, "-i", "on")
-        load.wrk(PORT, stage.warm_up, warm_up)
+        load.wrk(PORT, stage.warm_up, warm_up, tls=stage.tls)
         _callgrind(stage, "-i", "on")
         _callgrind(stage, "-z")
-        seen = load.wrk(PORT, stage.requests, seconds)
+        seen = load.wrk(PORT, stage.requests, seconds, tls=stage.tls)
         _callgrind(stage, "-i", "off")
     files = sorted(folder.glob("callgrind.out*"), key=lambda file: file.stat().st_size)
     if not files:

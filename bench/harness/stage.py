@@ -22,6 +22,7 @@ class Stage:
     requests: Path
     warm_up: Path
     """The same requests, or others where none may come twice."""
+    tls: bool
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def staged(
             running_proxy(folder, contestant, setting, wrapping) as proxy,
         ):
             _check(workload, contestant, lines, genuine)
-            yield Stage(backend, proxy, requests, warm_up)
+            yield Stage(backend, proxy, requests, warm_up, workload.tls)
 
 
 @contextmanager
@@ -97,12 +98,12 @@ def _check(workload: Workload, contestant: Contestant, lines: list[str], genuine
     if workload.once:
         # A token that the run does not need.
         token = genuine[0]
-    load.await_answer(PORT, path, token, workload.status)
+    load.await_answer(PORT, path, token, workload.status, tls=workload.tls)
     if contestant.claims:
-        load.await_answer(PORT, path, token, 401)
+        load.await_answer(PORT, path, token, 401, tls=workload.tls)
     if genuine and contestant.verifies:
-        load.await_answer(PORT, path, tokens.tampered(token), 401)
+        load.await_answer(PORT, path, tokens.tampered(token), 401, tls=workload.tls)
         if contestant.program == "portcullis" and not contestant.claims:
-            verdict = load.await_answer(PORT, "/verdict", token, 200)
+            verdict = load.await_answer(PORT, "/verdict", token, 200, tls=workload.tls)
             if verdict != b"verified":
                 raise Broken(f"the backend was told {verdict!r} instead of verified")

@@ -33,6 +33,8 @@ class Workload:
     routes: tuple[int, ...] = ()
     """The routes of each contestant, where the paths differ by contestant."""
     status: int = 200
+    tls: bool = False
+    """Over TLS, with keep-alive: records, not handshakes."""
     raw_verification: bool = False
     """Measure `openssl speed` of that key size between the runs."""
 
@@ -118,6 +120,31 @@ WORKLOADS = (
         "nginx, return 401",
         bits=None,
         status=401,
+    ),
+    Workload(
+        "tls-plain",
+        "Plain forwarding over TLS 1.3, 200-byte answers",
+        (
+            portcullis(PORTCULLIS, app_check="off", tls=True),
+            nginx(tls=True),
+            haproxy(tls=True),
+            envoy(tls=True),
+        ),
+        PLAIN_NGINX,
+        bits=None,
+        tls=True,
+    ),
+    Workload(
+        "tls-token-same",
+        "One repeated token over TLS 1.3, verified (RSA-2048)",
+        (
+            portcullis(PORTCULLIS, app_check="enforce", tls=True),
+            nginx(tls=True),
+            haproxy("HAProxy, jwt_verify", bits=2048, tls=True),
+            envoy("Envoy, jwt_authn with cache", verifies=True, cache=100, tls=True),
+        ),
+        PLAIN_NGINX,
+        tls=True,
     ),
     _plain("body-16kib", "Plain forwarding, 16 KiB answers", "/16kib"),
     _plain("body-1mib", "Plain forwarding, 1 MiB answers", "/1mib"),

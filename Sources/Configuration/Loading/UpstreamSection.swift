@@ -23,22 +23,35 @@ extension ConfigurationLoader {
                 upstream.balance = choice
             }
         }
-        if let setting = table.setting("protocol"), let name = setting.string() {
-            if let known = Upstream.ServerProtocol(rawValue: name) {
-                upstream.serverProtocol = known
-            } else if name == "h2" {
-                setting.error("is not supported yet: \"h2\"")
-            } else {
-                setting.error(
-                    "is no protocol: \(quoted(name))", hint: "known: \"http/1.1\", \"h2c\"")
-            }
-        }
         if let count = table.setting("idle_connections")?.integer(in: 0...10_000) {
             upstream.idleConnections = count
         }
         upstream.tls = readTLS(of: table, servers: upstream.servers)
+        readProtocol(table, into: &upstream)
         readTimeouts(table, into: &upstream)
         return upstream
+    }
+
+    private func readProtocol(_ table: TableReader, into upstream: inout Upstream) {
+        guard let setting = table.setting("protocol"), let name = setting.string() else { return }
+        guard let known = Upstream.ServerProtocol(rawValue: name) else {
+            setting.error(
+                "is no protocol: \(quoted(name))",
+                hint: "known: "
+                    + Upstream.ServerProtocol.allCases.map { "\"\($0.rawValue)\"" }
+                    .joined(separator: ", "))
+            return
+        }
+        upstream.serverProtocol = known
+        let isEncrypted = table.setting("tls") != nil
+        if known == .http2 && !isEncrypted {
+            setting.error(
+                "is \"h2\", which needs \"tls\"", suggestion: "h2c",
+                hint: "\"h2c\" is HTTP/2 without encryption")
+        } else if known == .h2c && isEncrypted {
+            setting.error(
+                "is \"h2c\", which is HTTP/2 without \"tls\"", suggestion: "h2")
+        }
     }
 
     private func readServers(_ table: TableReader) -> [ListenAddress] {

@@ -197,6 +197,8 @@ public struct Upstream: Sendable, Equatable {
         case http1 = "http/1.1"
         /// HTTP/2 without TLS, with prior knowledge (RFC 9113, section 3.3).
         case h2c
+        /// HTTP/2 over TLS, agreed by ALPN (RFC 9113, section 3.2). There is `tls`.
+        case http2 = "h2"
     }
 
     /// Unique; the label in logs and metrics.

@@ -93,7 +93,10 @@ final class ClientConnection {
     /// sleeping connection 400 bytes.
     func run() async {
         if listener.tls != nil && session == nil {
-            guard await secure() else { return end() }
+            guard await secure() else {
+                if socket.isBroken && !socket.isPeerClosed { await linger() }
+                return end()
+            }
             if session.map({ $0.alpn.elementsEqual("h2".utf8) }) == true {
                 if HTTP2ClientConnection(self, received: nil) == nil { end() }
                 return

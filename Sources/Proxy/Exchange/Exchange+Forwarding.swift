@@ -187,6 +187,14 @@ extension Exchange {
                 }
                 if reason == .timedOut { throw .handshakeTimedOut }
             }
+            // A server without ALPN may still be meant to speak HTTP/1.1, but never HTTP/2.
+            let agreed = transport.session?.alpn ?? []
+            if pool.isMultiplexed && !agreed.elementsEqual("h2".utf8) {
+                transport.close()
+                return .failure(
+                    ForwardingFailure(
+                        reason: .upstreamTLS, detail: "the server does not speak h2 (ALPN)"))
+            }
             return .success(transport)
         } catch {
             socket.close()

@@ -18,7 +18,12 @@ public final class ServedTLS: Sendable {
     public static let none = ServedTLS()
 
     private let servers: [ListenAddress: Part<TLSServerSettings, TLSServer>]
-    private let clients: [String: Part<UpstreamTLS, TLSContext>]
+    private let clients: [String: Part<ClientSettings, TLSContext>]
+
+    private struct ClientSettings: Equatable {
+        let tls: UpstreamTLS
+        let alpn: String
+    }
 
     /// What was read from files, and which versions of them.
     private struct Part<Settings: Sendable & Equatable, Value: Sendable>: Sendable {
@@ -58,11 +63,12 @@ public final class ServedTLS: Sendable {
                 mistakes += error.all.map { "listener \(listener.name): \($0)" }
             }
         }
-        var clients: [String: Part<UpstreamTLS, TLSContext>] = [:]
+        var clients: [String: Part<ClientSettings, TLSContext>] = [:]
         for upstream in configuration.upstreams {
             guard let tls = upstream.tls else { continue }
             let versions = FileVersions(tls.paths)
-            if let same = previous.clients[upstream.name], same.settings == tls,
+            let settings = ClientSettings(tls: tls, alpn: upstream.serverProtocol.rawValue)
+            if let same = previous.clients[upstream.name], same.settings == settings,
                 same.versions == versions
             {
                 clients[upstream.name] = same
@@ -70,7 +76,8 @@ public final class ServedTLS: Sendable {
             }
             do throws(TLSError) {
                 clients[upstream.name] = Part(
-                    settings: tls, versions: versions, value: try TLSContext.client(tls))
+                    settings: settings, versions: versions,
+                    value: try TLSContext.client(tls, alpn: settings.alpn))
             } catch {
                 mistakes.append("upstream \(upstream.name): \(error)")
             }
@@ -149,10 +156,12 @@ extension CertificateFiles {
 }
 
 extension TLSContext {
-    fileprivate static func client(_ tls: UpstreamTLS) throws(TLSError) -> TLSContext {
+    fileprivate static func client(
+        _ tls: UpstreamTLS, alpn: String
+    ) throws(TLSError) -> TLSContext {
         try client(
             trust: tls.ca.map { .certificates(inFile: $0) } ?? .system,
-            identity: tls.certificate.map(CertificateFiles.init), protocols: ["http/1.1"])
+            identity: tls.certificate.map(CertificateFiles.init), protocols: [alpn])
     }
 }
 

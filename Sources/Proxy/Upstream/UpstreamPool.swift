@@ -68,7 +68,7 @@ final class UpstreamPool {
     }
 
     /// Requests share connections.
-    var isMultiplexed: Bool { upstream.serverProtocol == .h2c }
+    var isMultiplexed: Bool { upstream.serverProtocol != .http1 }
 
     /// How a request's body is delimited on the way to a server.
     func framing(for incoming: BodyFraming) -> BodyFraming {

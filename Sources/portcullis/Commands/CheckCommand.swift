@@ -123,14 +123,18 @@ struct CheckCommand {
             + (listener.tls == nil ? "" : " over TLS" + authority)
     }
 
+    private func speaks(_ upstream: Upstream) -> String {
+        let name = upstream.serverProtocol.rawValue
+        return upstream.tls.map { "\(name) over TLS with \($0.name)" } ?? name
+    }
+
     private func printUpstreams(_ configuration: Configuration) {
         if configuration.upstreams.isEmpty { return }
-        var table = TextTable(["upstream", "balance", "servers", "encrypted"])
+        var table = TextTable(["upstream", "balance", "speaks", "servers"])
         for upstream in configuration.upstreams {
             table.append([
-                upstream.name, upstream.balance.rawValue,
+                upstream.name, upstream.balance.rawValue, speaks(upstream),
                 upstream.servers.map(\.description).joined(separator: ", "),
-                upstream.tls.map { "TLS, as \($0.name)" } ?? "no",
             ])
         }
         console.print("\nUpstreams:")
