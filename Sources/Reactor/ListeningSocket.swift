@@ -37,6 +37,19 @@ public final class ListeningDescriptor: Sendable {
         self.unixPath = unixPath
     }
 
+    /// Takes over a descriptor that somebody else has bound, such as a service manager. Its address
+    /// stays theirs: a socket file is not removed in the end.
+    ///
+    /// - Throws: `invalidArgument` when it is no stream socket that listens, or what the kernel says
+    ///   about it. It stays open then.
+    public init(inherited descriptor: Int32) throws(Errno) {
+        guard try Syscalls.isListeningStream(descriptor) else { throw .invalidArgument }
+        try Syscalls.setUpInherited(descriptor)
+        address = try Syscalls.localAddress(descriptor)
+        self.descriptor = descriptor
+        unixPath = nil
+    }
+
     deinit {
         Syscalls.close(descriptor)
         if let unixPath { try? Syscalls.unlink(unixPath) }

@@ -1,7 +1,7 @@
 internal import Glibc
 
 /// A socket address of the families that the proxy speaks: IPv4, IPv6, and local (`unix:`).
-public struct SocketAddress: Sendable, CustomStringConvertible {
+public struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
     private var storage = sockaddr_storage()
     private var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
 
@@ -43,6 +43,22 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
         self.init(copying: address)
     }
 
+    /// A name in Linux' abstract namespace (unix(7)), which no file stands for; nil when it does not
+    /// fit (107 bytes).
+    public init?(abstractName: String) {
+        var address = sockaddr_un()
+        let name = Array(abstractName.utf8)
+        if name.isEmpty || name.count >= MemoryLayout.size(ofValue: address.sun_path) { return nil }
+        address.sun_family = sa_family_t(AF_UNIX)
+        withUnsafeMutableBytes(of: &address.sun_path) { $0[1...].copyBytes(from: name) }
+        self.init(copying: address)
+        // The name ends where the address ends; zeros behind it would belong to it.
+        length = socklen_t(Self.pathOffset + 1 + name.count)
+    }
+
+    /// Where `sun_path` begins.
+    private static let pathOffset = MemoryLayout<sa_family_t>.size
+
     private init<Address>(copying address: Address) {
         length = socklen_t(MemoryLayout<Address>.size)
         // Safe: every sockaddr_* type fits into sockaddr_storage, and all are plain bytes.
@@ -56,6 +72,28 @@ public struct SocketAddress: Sendable, CustomStringConvertible {
 
     /// Whether it is the path of a local socket.
     public var isLocal: Bool { family == AF_UNIX }
+
+    /// The path of a local socket in the file system; nil for other addresses.
+    public var path: String? {
+        let bytes = localName
+        return bytes.isEmpty || bytes.first == 0 ? nil : String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The bytes of a path, or a zero and the bytes of an abstract name; none for an IP address.
+    private var localName: [UInt8] {
+        let end = Int(length)
+        if !isLocal || end <= Self.pathOffset { return [] }
+        return withUnsafeBytes(of: storage) { storage in
+            let bytes = storage[Self.pathOffset..<min(end, storage.count)]
+            return Array(bytes.first == 0 ? bytes[...] : bytes.prefix { $0 != 0 })
+        }
+    }
+
+    /// Whether two addresses name the same place.
+    public static func == (left: SocketAddress, right: SocketAddress) -> Bool {
+        left.family == right.family && left.port == right.port && left.ipBytes == right.ipBytes
+            && left.localName == right.localName
+    }
 
     /// The port, or nil for a local address.
     public var port: UInt16? {

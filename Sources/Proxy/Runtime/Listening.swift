@@ -14,7 +14,13 @@ public struct ListenError: Error, Sendable, CustomStringConvertible {
 /// The listening descriptors of the whole process. They outlive configurations: a reload that keeps
 /// an address keeps its descriptors, and with them every connection that waits to be accepted.
 struct Listening {
+    private let inherited: InheritedSockets
     private var open: [ListenAddress: [ListeningDescriptor]] = [:]
+
+    /// Nothing is open but what was passed to the process.
+    init(inherited: InheritedSockets = .none) {
+        self.inherited = inherited
+    }
 
     /// The descriptors of an address, one for each of `count` loops, opened when they are not open
     /// yet.
@@ -22,6 +28,11 @@ struct Listening {
         -> [ListeningDescriptor]
     {
         if let descriptors = open[address] { return descriptors }
+        let passed = try inherited(for: address, count: count)
+        if !passed.isEmpty {
+            open[address] = passed
+            return passed
+        }
         let descriptors: [ListeningDescriptor]
         switch address {
         case .tcp(let host, let port):
@@ -46,6 +57,22 @@ struct Listening {
     /// Forgets the descriptors of addresses that are listened on no more.
     mutating func close(except kept: [ListenAddress]) {
         open = open.filter { kept.contains($0.key) }
+    }
+
+    /// Sockets that were passed, one for each loop; several loops accept from the same one when there
+    /// are fewer.
+    private func inherited(for address: ListenAddress, count: Int) throws(ListenError)
+        -> [ListeningDescriptor]
+    {
+        let passed = inherited.descriptors(for: address)
+        if passed.isEmpty { return [] }
+        if passed.count > count {
+            throw ListenError(
+                address: address,
+                reason: "\(passed.count) sockets were passed for it, and [server] workers are "
+                    + "\(count): nobody would accept from the last ones")
+        }
+        return (0..<count).map { passed[$0 % passed.count] }
     }
 
     private static func listenTCP(

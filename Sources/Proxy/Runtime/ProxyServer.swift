@@ -19,17 +19,20 @@ public actor ProxyServer {
     private nonisolated let loop: EventLoop
     private let log: any EventLog
     private var workers: [Worker] = []
-    private var listening = Listening()
+    private var listening: Listening
     private var prepared: [(Listener, [ListeningDescriptor])] = []
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         loop.asUnownedSerialExecutor()
     }
 
-    /// A server whose control loop is `loop`; nothing is open before `start`.
-    public init(loop: EventLoop, log: any EventLog) {
+    /// A server whose control loop is `loop`; nothing is opened before `start`.
+    ///
+    /// - Parameter inherited: Sockets that are open already.
+    public init(loop: EventLoop, log: any EventLog, inherited: InheritedSockets = .none) {
         self.loop = loop
         self.log = log
+        listening = Listening(inherited: inherited)
     }
 
     /// Opens the listeners, starts the loops and, when the claim store can be asked, accepts.
@@ -164,6 +167,11 @@ public actor ProxyServer {
         var count = 0
         for worker in workers { count += await worker.connectionCount }
         return count
+    }
+
+    /// Returns when every loop has done something for the asker: never, while one is stuck.
+    public func awaitLoops() async {
+        for worker in workers { _ = await worker.connectionCount }
     }
 
     private func open(_ listeners: [Listener], count: Int) throws(ListenError)

@@ -17,15 +17,18 @@ actor Service {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let source: ConfigurationSource
+    private let inherited: InheritedSockets
     private let signals: SignalSource
     private let writer: LogWriter
     let log: EventLogger
     private let reloads = ReloadStatus()
-    private let server: ProxyServer
+    let server: ProxyServer
     private let keeper: KeySetKeeper
     private let handedOut: HandedOutKeys
     private let readiness: Readiness
-    private let claims: ClaimAuthority
+    let claims: ClaimAuthority
+    /// To the service manager.
+    let notice = ServiceManagerNotice.current
     /// One set of keys for as long as the process lives: a reload ends no session.
     let tickets = TicketKeys()
     /// For the metrics.
@@ -41,15 +44,17 @@ actor Service {
     /// - Parameters:
     ///   - source: Where the configuration comes from, now and at each reload.
     ///   - configuration: The one that was read already.
+    ///   - inherited: Sockets that are open already.
     ///   - keepsState: Key sets are kept in the state directory for the next start.
     init(
         loop: EventLoop, source: ConfigurationSource, configuration: Configuration,
-        signals: SignalSource, writer: LogWriter, keepsState: Bool
+        inherited: InheritedSockets, signals: SignalSource, writer: LogWriter, keepsState: Bool
     ) {
         let log = EventLogger(configuration.log, writer: writer)
-        let server = ProxyServer(loop: loop, log: log)
+        let server = ProxyServer(loop: loop, log: log, inherited: inherited)
         self.loop = loop
         self.source = source
+        self.inherited = inherited
         self.signals = signals
         self.writer = writer
         self.log = log
@@ -85,7 +90,9 @@ actor Service {
         do {
             try await start()
             whenServing()
+            tell(.ready(status: servingStatus()))
         } catch {
+            tell(.status("cannot start: \(error)"))
             log.log(.error, "cannot start", [("error", "\(error)")])
             return .wrong
         }
@@ -99,6 +106,7 @@ actor Service {
         Task.immediate(executorPreference: loop) { await resolveRegularly() }
         Task.immediate(executorPreference: loop) { await purgeRegularly() }
         Task.immediate(executorPreference: loop) { await watchCertificates() }
+        Task.immediate(executorPreference: loop) { await feedWatchdog() }
         while true {
             while let signal = signals.next() {
                 if signal == SIGHUP {
@@ -148,7 +156,9 @@ actor Service {
 
     private func startAdmin(_ settings: Admin?, _ metrics: [LoopMetrics]) async throws {
         guard let settings else { return }
-        let descriptor = try ListeningDescriptor.open(settings.listen)
+        let descriptor =
+            try inherited.descriptors(for: settings.listen).first
+            ?? ListeningDescriptor.open(settings.listen)
         let keeper = keeper
         let page = MetricsPage(
             version: Help.version, loops: metrics, log: writer, reloads: reloads,
@@ -179,16 +189,28 @@ actor Service {
 
     private func reload() async {
         isReloading = true
-        defer { isReloading = false }
+        tell(.reloading(at: .now))
+        let succeeded = await replaceConfiguration()
+        isReloading = false
+        tell(.ready(status: servingStatus(succeeded ? nil : "the last reload failed, see the log")))
+    }
+
+    /// - Returns: whether a new configuration is in place; the old one is when not.
+    private func replaceConfiguration() async -> Bool {
         let (loaded, mistakes) = source.load()
         guard let configuration = loaded else {
             for mistake in mistakes {
                 log.log(.error, "configuration not reloaded", [("error", mistake)])
             }
             reloads.ended(succeeded: false)
-            return
+            return false
         }
         warnOfFixedSettings(configuration)
+        for socket in inherited.unused(by: configuration) {
+            log.log(
+                .warning, "a passed socket has no listener any more; who connects to it waits",
+                [("socket", socket)])
+        }
         let next: ServingConfiguration
         do {
             let tls = try loadCertificates(configuration)
@@ -201,7 +223,7 @@ actor Service {
         } catch {
             log.log(.error, "configuration not reloaded", [("error", "\(error)")])
             reloads.ended(succeeded: false)
-            return
+            return false
         }
         log.adopt(configuration.log)
         let keys = await keeper.update(projects: configuration.projects)
@@ -214,6 +236,7 @@ actor Service {
         log.log(
             .info, "configuration reloaded",
             [("routes", String(configuration.routes.routes.count))])
+        return true
     }
 
     /// Some settings are read once, at the start.
@@ -271,11 +294,16 @@ actor Service {
     private func drain(_ signal: Int32, _ waiter: Waiter) async -> ExitCode {
         isDraining = true
         readiness.enter(.draining)
+        let connections = await server.connectionCount()
         log.log(
             .info, "draining",
-            [("connections", String(await server.connectionCount())), ("signal", String(signal))])
+            [("connections", String(connections)), ("signal", String(signal))])
+        let timeout = serving.configuration.server.drainTimeout
+        let deadline = loop.now.advanced(by: timeout)
+        tell(drainMessage(connections: connections, deadline: deadline))
         Task.immediate(executorPreference: loop) { await endAtNextSignal(waiter) }
-        let cut = await server.drain(timeout: serving.configuration.server.drainTimeout)
+        Task.immediate(executorPreference: loop) { await reportDrain(until: deadline) }
+        let cut = await server.drain(timeout: timeout)
         await keeper.stop()
         await admin?.stop()
         log.log(.info, "stopped", [("connections_cut", String(cut))])

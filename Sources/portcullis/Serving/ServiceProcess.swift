@@ -1,6 +1,7 @@
 internal import Configuration
 internal import Glibc
 internal import Operations
+internal import Proxy
 internal import Reactor
 internal import Synchronization
 
@@ -22,6 +23,15 @@ enum ServiceProcess {
     ) -> ExitCode {
         Syscalls.ignoreBrokenPipes()
         _ = Syscalls.raiseDescriptorLimit()
+        let inherited: InheritedSockets
+        do throws(InheritedSocketError) {
+            inherited = try InheritedSockets(
+                for: configuration, process: Syscalls.processIdentifier(),
+                environment: Syscalls.environmentVariable)
+        } catch {
+            console.complain("portcullis: cannot start: \(error)")
+            return .wrong
+        }
         do throws(Errno) {
             // Before any other thread starts: all inherit the signal mask.
             let signals = try SignalSource([SIGHUP, SIGTERM, SIGINT])
@@ -31,8 +41,8 @@ enum ServiceProcess {
             guard writer.start() else { throw .noMemory }
             beforeServing()
             let service = Service(
-                loop: loop, source: source, configuration: configuration, signals: signals,
-                writer: writer, keepsState: keepsState)
+                loop: loop, source: source, configuration: configuration,
+                inherited: inherited, signals: signals, writer: writer, keepsState: keepsState)
             let code = serve(service, loop, whenServing)
             _ = writer.shutDown(timeLimit: logFlushTime)
             return code

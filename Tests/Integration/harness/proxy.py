@@ -148,11 +148,24 @@ servers = [{addresses}]
 '''
 
 
+def passing(sockets: list[tuple[str, socket.socket]], command: list) -> tuple[list, list[int]]:
+    """A command line with these sockets as its descriptors from 3 on (sd_listen_fds(3)), and the descriptors that it
+    needs for that. The shell is there to know the process's own number."""
+    # High numbers, so that none of them is a place of another one.
+    descriptors = [fcntl.fcntl(sock, fcntl.F_DUPFD_CLOEXEC, 200) for _, sock in sockets]
+    moves = " ".join(f"{3 + place}<&{number} {number}<&-" for place, number in enumerate(descriptors))
+    names = ":".join(name for name, _ in sockets)
+    script = (f'export LISTEN_PID=${{PASSED_TO:-$$}} LISTEN_FDS={len(sockets)} LISTEN_FDNAMES={names}; '
+              f'exec "$0" "$@" {moves}')
+    return ["bash", "-c", script, *command], descriptors
+
+
 class Portcullis:
     """One running proxy. `lines` is everything that it wrote, on either stream."""
 
     def __init__(self, folder: pathlib.Path, config: str, *, port: int, admin_port: int,
-                 environment: dict[str, str] | None = None):
+                 environment: dict[str, str] | None = None, sockets: list[tuple[str, socket.socket]] = ()):
+        """`sockets` are passed as a service manager does it, under these names."""
         self.folder, self.port, self.admin_port = folder, port, admin_port
         self.config_path = folder / "proxy.conf"
         self.config_path.write_text(config)
@@ -160,9 +173,14 @@ class Portcullis:
         self.changed = threading.Condition(threading.RLock())
         self.lines: list[str] = []
         self.records: list[dict] = []
+        command, passed = [BINARY, "run", "-c", self.config_path], []
+        if sockets:
+            command, passed = passing(sockets, command)
         self.process = subprocess.Popen(
-            [BINARY, "run", "-c", self.config_path], stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | (environment or {}))
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=os.environ | (environment or {}), pass_fds=passed)
+        for descriptor in passed:
+            os.close(descriptor)
         self._readers = [threading.Thread(target=self._read, args=(pipe,), daemon=True)
                          for pipe in (self.process.stdout, self.process.stderr)]
         for reader in self._readers:
