@@ -1,6 +1,6 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz soak replay stream clean
+.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz soak replay stream deb clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -49,6 +49,9 @@ stream: setup ## stream 10 GiB in each direction; memory must stay flat
 	swift build -c release --static-swift-stdlib --product portcullis
 	PORTCULLIS=.build/release/portcullis STREAM_MIB=$${STREAM_MIB:-10240} \
 		.venv/bin/python -m pytest Tests/Integration/test_streaming.py -s
+
+deb: setup-build build ## make a Debian package in .build/
+	@scripts/deb.sh .build/release/portcullis .build
 
 clean: ## remove what was built
 	rm -rf .build .venv .test
