@@ -41,12 +41,16 @@ extension Exchange {
         return serving.details(of: route).route.verdict(of: verdict)
     }
 
+    /// The request's token, when it has just one; in the pinned bytes of `input`.
+    var tokenRange: ByteRange {
+        protocolToken ?? head.fields.first(.appCheckToken)?.value ?? .empty
+    }
+
     /// Finds the request's token.
     ///
     /// - Returns: how many there are; one is in `tokenRange`.
     private func locateToken(_ route: ServedRoute) -> Int {
         let count = head.fields.count(of: .appCheckToken)
-        tokenRange = head.fields.first(.appCheckToken)?.value ?? .empty
         guard route.takesProtocolTokens, head.wantsWebSocket else { return count }
         return count + locateProtocolTokens()
     }

@@ -5,7 +5,7 @@ internal import Reactor
 /// The handshake of a WebSocket (RFC 6455, section 4): a request like any other, but for its token,
 /// which may be one of the subprotocols, and for what a proxy must otherwise not pass on.
 extension Exchange {
-    /// Finds tokens among the subprotocols; the first one is in `tokenRange` then.
+    /// Finds tokens among the subprotocols; the first one is in `protocolToken` then.
     ///
     /// - Returns: how many there are.
     func locateProtocolTokens() -> Int {
@@ -19,8 +19,7 @@ extension Exchange {
                 guard let token = entry.token else { continue }
                 count += 1
                 if count > 1 { continue }
-                hasProtocolToken = true
-                tokenRange = ByteRange(
+                protocolToken = ByteRange(
                     start: Int(line.value.start) + token.lowerBound, count: token.count)
             }
         }
@@ -45,9 +44,9 @@ extension Exchange {
             }
         }
         if !isFirst { out.append("\r\n") }
-        if hasProtocolToken && route.forwardsToken {
+        if let protocolToken, route.forwardsToken {
             out.append("X-Firebase-AppCheck: ")
-            out.append(bytes.slice(tokenRange))
+            out.append(bytes.slice(protocolToken))
             out.append("\r\n")
         }
     }

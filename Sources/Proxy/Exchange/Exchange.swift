@@ -38,10 +38,8 @@ final class Exchange {
     var shareKey: [UInt8] = []
     /// What the claim store was asked, and what is left to tell it.
     var claims = ClaimState()
-    /// Where the token is that was judged, in the pinned bytes of `input`.
-    var tokenRange = ByteRange.empty
-    /// The token came as a subprotocol.
-    var hasProtocolToken = false
+    /// Where the token is in the pinned bytes of `input`, when it came as a subprotocol.
+    var protocolToken: ByteRange?
     /// `head` describes this request.
     var isHeadKnown = true
     /// What is left of the request's body cannot be told from the next request.
@@ -141,7 +139,7 @@ final class Exchange {
         isHeadKnown = true
         isBodyLost = false
         if record.claim != nil { claims = ClaimState() }
-        hasProtocolToken = false
+        protocolToken = nil
         record.reset()
         record.startedAt = state.loop.wallMicroseconds
         record.listener = client.listener.name

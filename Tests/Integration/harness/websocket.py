@@ -5,7 +5,11 @@ import hashlib
 import socket
 import threading
 
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidState
+from websockets.extensions.permessage_deflate import ServerPerMessageDeflateFactory
+from websockets.frames import CloseCode, Opcode
+from websockets.http11 import Request
+from websockets.server import ServerProtocol
 from websockets.sync.client import connect
 from websockets.sync.server import serve
 
@@ -65,6 +69,85 @@ class Backend:
     def _echo(connection):
         for message in connection:
             connection.send(message)
+
+
+class Echo:
+    """Echoes messages, each before it looks at the next byte, so that what it sends depends on nothing but what it got.
+
+    A library's server reads ahead: what it says to a good and a bad frame in one packet is a race of its own threads.
+    """
+
+    # Cases in which something is wrong are shorter than this; longer ones need not take a minute.
+    BY_BYTE = 4096
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def stop(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                sock, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
+
+    def _serve(self, sock: socket.socket):
+        protocol = ServerProtocol(
+            extensions=[ServerPerMessageDeflateFactory()], max_size=None)
+        message, received = [], 0
+        with sock:
+            try:
+                while data := sock.recv(1 << 16):
+                    step = 1 if received < self.BY_BYTE else len(data)
+                    received += len(data)
+                    for at in range(0, len(data), step):
+                        protocol.receive_data(data[at:at + step])
+                        self._answer(protocol, message)
+                        if self._send(protocol, sock):
+                            # Bytes that come now would reset the connection under our last words.
+                            while sock.recv(1 << 16):
+                                pass
+                            return
+            except OSError:
+                pass
+
+    @staticmethod
+    def _answer(protocol: ServerProtocol, message: list):
+        for event in protocol.events_received():
+            if isinstance(event, Request):
+                protocol.send_response(protocol.accept(event))
+            elif event.opcode in (Opcode.TEXT, Opcode.BINARY, Opcode.CONT):
+                message.append(event)
+                if not event.fin:
+                    continue
+                opcode, data = message[0].opcode, b"".join(part.data for part in message)
+                message.clear()
+                try:
+                    if opcode is Opcode.BINARY:
+                        protocol.send_binary(data)
+                    else:
+                        data.decode()
+                        protocol.send_text(data)
+                except UnicodeDecodeError:
+                    protocol.fail(CloseCode.INVALID_DATA)
+                except InvalidState:
+                    pass
+
+    @staticmethod
+    def _send(protocol: ServerProtocol, sock: socket.socket) -> bool:
+        """Whether that was the last of it."""
+        for data in protocol.data_to_send():
+            if not data:
+                sock.shutdown(socket.SHUT_WR)
+                return True
+            sock.sendall(data)
+        return False
 
 
 def open_websocket(port: int, path: str = "/enforced/ws", *, token: str | None = None,
