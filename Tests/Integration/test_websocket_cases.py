@@ -65,7 +65,8 @@ for kind, name in ((TEXT, "text"), (BINARY, "binary")):
         if size <= 126:
             data = frame(kind, payload)
             CASES[f"1-{name}-{size}-by-byte"] = [data[at:at + 1] for at in range(len(data))] + BYE
-CASES["1-text-997-chops"] = [(data := frame(TEXT, b"*" * 65_536))[at:at + 997] for at in range(0, len(data), 997)] + BYE
+data = frame(TEXT, b"*" * 65_536)
+CASES["1-text-997-chops"] = [data[at:at + 997] for at in range(0, len(data), 997)] + BYE
 CASES["1-length-not-shortest-16"] = [frame(TEXT, b"hi", length=16), *BYE]
 CASES["1-length-not-shortest-64"] = [frame(TEXT, b"hi", length=64), *BYE]
 CASES["1-not-masked"] = [frame(TEXT, b"hi", is_masked=False), *BYE]
