@@ -116,7 +116,10 @@ def test_R16_only_the_token_s_faults_are_the_token_s(protect, origin, once, stat
     google, proxy = protect(origin)
     google.refusal = (status, {"error": {"code": status, **error}})
     expected = 503 if code == "verification_unavailable" else 401
-    assert_rejected(proxy.ask("POST", "/once/x", token=once(), body=b"a"), code, expected)
+    response = proxy.ask("POST", "/once/x", token=once(), body=b"a")
+    assert_rejected(response, code, expected)
+    # An error of the service's own does not say whether it spent the token first.
+    assert response.json().get("token") == {"protocol": "spent", None: None}.get(failure, "unspent")
     assert proxy.access_of("/once/x").get("claim_failure") == failure
     assert origin.targets() == []
 

@@ -104,7 +104,13 @@ extension RequestRecord {
     fileprivate var mayBeSpent: Bool {
         switch claim {
         case .claimed, .predates, .reused: true
-        case .unavailable: claimFailure == .timeout || claimFailure == .disconnected
+        case .unavailable:
+            switch claimFailure {
+            // An answer that makes no sense says nothing of what was done before it.
+            case .timeout, .disconnected, .protocolError: true
+            case .unreachable, .tls, .denied, .evicting, .breakerOpen, .overloaded, .system, nil:
+                false
+            }
         case .released, .expired, .full, .refused, .unsupported, nil: false
         }
     }

@@ -60,11 +60,13 @@ class RedisServer:
 
 def make_cluster(make) -> list[RedisServer]:
     """Two masters with half of the slots each."""
-    nodes = [make("cluster-enabled yes", "cluster-config-file nodes.conf", "cluster-node-timeout 2000")
-             for _ in range(2)]
+    # Their bus would else be 10,000 above their port, where somebody may be: other tests, or outgoing connections.
+    buses = [free_port(), free_port()]
+    nodes = [make("cluster-enabled yes", "cluster-config-file nodes.conf", "cluster-node-timeout 2000",
+                  f"cluster-port {bus}") for bus in buses]
     nodes[0].cli("cluster", "addslotsrange", "0", "8191")
     nodes[1].cli("cluster", "addslotsrange", "8192", "16383")
-    nodes[0].cli("cluster", "meet", "127.0.0.1", str(nodes[1].port))
+    nodes[0].cli("cluster", "meet", "127.0.0.1", str(nodes[1].port), str(buses[1]))
 
     def is_complete() -> bool:
         return all("cluster_state:ok" in node.cli("cluster", "info")
