@@ -19,7 +19,8 @@ FROM debian:12-slim
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates libhiredis0.14 liblmdb0 libnghttp2-14 libssl3 libstdc++6 \
     && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 65532 --home-dir /var/lib/portcullis --shell /usr/sbin/nologin portcullis \
+    && groupadd --system --gid 65532 portcullis \
+    && useradd --system --uid 65532 --gid 65532 --home-dir /var/lib/portcullis --shell /usr/sbin/nologin portcullis \
     && install -d -o portcullis -g portcullis -m 0750 /var/lib/portcullis \
     && install -d -m 0755 /etc/portcullis
 

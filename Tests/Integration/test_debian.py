@@ -49,6 +49,14 @@ def test_it_depends_on_the_libraries_of_the_program(package):
     assert "ca-certificates" in dependencies
 
 
+def test_O9_the_image_has_the_libraries_too_and_nothing_else(package):
+    needed = {word.split()[0] for word in run("dpkg-deb", "-f", package, "Depends").split(", ")}
+    image = (ROOT / "Dockerfile").read_text().split("FROM debian")[1]
+    installed = set(re.search(r"--no-install-recommends ([^\\]*)", image)[1].split())
+    # Debian's base image has these two, and no need of systemd.
+    assert installed == needed - {"libc6", "libgcc-s1", "systemd"}
+
+
 def test_every_file_is_where_debian_has_it(tree):
     files = {str(path.relative_to(tree)) for path in tree.rglob("*") if path.is_file()}
     assert files == {
