@@ -15,6 +15,10 @@ public protocol Transport: AnyObject {
     /// The connection is of no use any more.
     var isBroken: Bool { get }
 
+    /// The peer said that it did nothing with the request, or nothing of it left: somebody else may
+    /// be asked.
+    var isRefused: Bool { get }
+
     /// Reads what is there, into the free space of `buffer`, which must have some.
     ///
     /// - Throws: what broke the connection.
@@ -75,6 +79,7 @@ extension Transport {
     public func flush() throws(Errno) -> Bool { true }
     public var carriesOneMessage: Bool { false }
     public var hasContent: Bool { false }
+    public var isRefused: Bool { false }
     public var trailers: [(name: [UInt8], value: [UInt8])] { [] }
     public func finishMessage(trailers: [(name: [UInt8], value: [UInt8])]) {}
 }

@@ -1,7 +1,7 @@
 internal import Reactor
 
-/// How many frames that move nothing a peer may still send: a bucket that fills with time. Useful
-/// work never empties it, and a flood of cheap frames does in a moment (pitfall W9).
+/// How many frames that move nothing a peer may still send: a bucket that fills with time and with
+/// what is useful. Work never empties it, and a flood of cheap frames does in a moment (pitfall W9).
 struct FrameBudget {
     private let capacity: Int
     private let nanosecondsPerFrame: Int64
@@ -23,6 +23,11 @@ struct FrameBudget {
         if left == 0 { return false }
         left -= 1
         return true
+    }
+
+    /// Puts one frame back in: something useful came of the connection.
+    mutating func earn() {
+        left = min(capacity, left + 1)
     }
 
     private mutating func fill(_ now: MonotonicInstant) {

@@ -24,7 +24,8 @@ enum HTTP2Callbacks {
         nghttp2_option_set_no_closed_streams(option, 1)
         nghttp2_option_set_max_outbound_ack(option, 256)
         nghttp2_option_set_max_settings(option, 32)
-        nghttp2_option_set_stream_reset_rate_limit(option, 200, 20)
+        // Resets have a budget of ours, which knows what else the connection does.
+        nghttp2_option_set_stream_reset_rate_limit(option, 1 << 20, 1 << 20)
         nghttp2_option_set_peer_max_concurrent_streams(option, 100)
         // Safe: unretained, because the session owns the library's object and frees it first.
         let context = Unmanaged.passUnretained(session).toOpaque()
@@ -50,7 +51,7 @@ enum HTTP2Callbacks {
         let id = frame.hd.stream_id
         let isRequest =
             session.role == .server && frame.headers.cat == NGHTTP2_HCAT_REQUEST
-        if isRequest { session.began(HTTP2Stream(session: session), id: id) }
+        if isRequest { session.beganHead(of: HTTP2Stream(session: session), id: id) }
         let isTrailing = !isRequest && session.stream(id)?.hasHead == true
         session.assembly.begin(isTrailing: isTrailing)
         return 0
@@ -62,8 +63,9 @@ enum HTTP2Callbacks {
         // Safe: the library gives both runs with their lengths, valid during the call.
         let nameBytes = UnsafeBufferPointer(start: name, count: nameCount)
         let valueBytes = UnsafeBufferPointer(start: value, count: valueCount)
-        let isTaken = session.assembly.add(nameBytes.span, valueBytes.span)
-        return isTaken ? 0 : CNGHTTP2_STREAM_FAILURE
+        if session.assembly.add(nameBytes.span, valueBytes.span) { return 0 }
+        _ = session.countReset()
+        return CNGHTTP2_STREAM_FAILURE
     }
 
     private static func finishHead(_ session: HTTP2Session, _ frame: nghttp2_frame) -> Int32 {
@@ -103,12 +105,19 @@ enum HTTP2Callbacks {
     private static let beganFrame: nghttp2_on_begin_frame_callback = { _, header, context in
         guard let session = session(context), let header = header?.pointee else { return 0 }
         let isIdle: Bool
+        if UInt32(header.type) != NGHTTP2_CONTINUATION.rawValue { session.endedHead() }
         switch UInt32(header.type) {
         case NGHTTP2_DATA.rawValue:
             isIdle =
                 header.length == 0 && header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) == 0
         case NGHTTP2_HEADERS.rawValue: isIdle = false
         case NGHTTP2_WINDOW_UPDATE.rawValue: isIdle = !session.earnsWindowUpdate()
+        case NGHTTP2_RST_STREAM.rawValue where session.stream(header.stream_id) != nil:
+            isIdle = false
+            // One that ends a stream of ours cost us that stream.
+            if session.role == .server && !session.countReset() {
+                return CNGHTTP2_CALLBACK_FAILURE
+            }
         default: isIdle = true
         }
         if isIdle && !session.countIdleFrame() { return CNGHTTP2_CALLBACK_FAILURE }
@@ -119,6 +128,7 @@ enum HTTP2Callbacks {
         guard let session = session(context), let frame = frame?.pointee else { return 0 }
         switch UInt32(frame.hd.type) {
         case NGHTTP2_HEADERS.rawValue:
+            session.endedHead()
             let result = finishHead(session, frame)
             if result != 0 {
                 if let stream = session.stream(frame.hd.stream_id) {
@@ -127,8 +137,13 @@ enum HTTP2Callbacks {
                 return 0
             }
             endReceiving(session, frame)
-        case NGHTTP2_DATA.rawValue: endReceiving(session, frame)
+        case NGHTTP2_DATA.rawValue:
+            // Padding alone moves nothing either.
+            let isEmpty = frame.hd.length > 0 && frame.hd.length == frame.data.padlen
+            if isEmpty && !session.countIdleFrame() { return CNGHTTP2_CALLBACK_FAILURE }
+            endReceiving(session, frame)
         case NGHTTP2_GOAWAY.rawValue: session.isGoingAway = true
+        case NGHTTP2_SETTINGS.rawValue: session.greeted()
         default: break
         }
         return 0
@@ -149,6 +164,7 @@ enum HTTP2Callbacks {
             session.consumedUnwanted(count)
             return 0
         }
+        session.earnIdleFrame()
         stream.received.reserve(count)
         _ = stream.received.appendUnsafe { free in
             // Safe: the library gives `count` bytes, valid during the call.
@@ -164,25 +180,38 @@ enum HTTP2Callbacks {
         guard let session = session(context), let stream = session.forget(id) else { return 0 }
         if stream.isReceivingUnwanted { session.discard(stream) }
         stream.ended(code)
-        session.streamEnded()
+        session.streamEnded(code)
         return 0
     }
 
     private static let sentFrame: nghttp2_on_frame_send_callback = { _, frame, context in
         guard let session = session(context), let frame = frame?.pointee else { return 0 }
         switch UInt32(frame.hd.type) {
-        case NGHTTP2_DATA.rawValue: session.earnWindowUpdates()
-        case NGHTTP2_RST_STREAM.rawValue:
-            // A peer that makes us reset streams again and again costs as much as one that resets
-            // them itself.
-            if frame.rst_stream.error_code != HTTP2ErrorCode.none.rawValue,
-                frame.rst_stream.error_code != HTTP2ErrorCode.cancel.rawValue
-            {
-                _ = session.countIdleFrame()
-            }
+        case NGHTTP2_DATA.rawValue:
+            session.earnWindowUpdates()
+            session.earnIdleFrame()
+            noteEnd(session, frame)
+        case NGHTTP2_HEADERS.rawValue:
+            session.stream(frame.hd.stream_id)?.hasHeadLeft = true
+            noteEnd(session, frame)
+        case NGHTTP2_RST_STREAM.rawValue: countBlame(session, frame.rst_stream.error_code)
         default: break
         }
         return 0
+    }
+
+    private static func noteEnd(_ session: HTTP2Session, _ frame: nghttp2_frame) {
+        if frame.hd.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) == 0 { return }
+        session.stream(frame.hd.stream_id)?.hasEndLeft = true
+    }
+
+    /// A peer that makes us reset streams again and again costs as much as one that resets them
+    /// itself. What we give up for reasons of our own is not its fault.
+    private static func countBlame(_ session: HTTP2Session, _ code: UInt32) {
+        switch HTTP2ErrorCode(rawValue: code) {
+        case .some(.none), .cancel, .internalError: break
+        default: _ = session.countReset()
+        }
     }
 
     // MARK: Content that goes out

@@ -12,8 +12,10 @@ public struct HTTP2Limits: Sendable, Equatable {
     /// What a head may be, as on HTTP/1.1: one that is longer is given to the parser as far as it
     /// takes to be refused there.
     public var head = HeadLimits()
-    /// Frames that move nothing (PING, SETTINGS, PRIORITY, RST_STREAM, empty DATA …) in a row; they
-    /// come back at `idleFramesPerSecond`. Beyond that the connection ends (pitfall W9).
+    /// Frames that move nothing (PING, SETTINGS, PRIORITY, empty DATA …) in a row; they come back at
+    /// `idleFramesPerSecond`, and one with each frame of content. Beyond that the connection ends
+    /// (pitfall W9). Streams that are reset count for themselves: as many in a row, and one more for
+    /// each stream that comes to its end.
     public var idleFrames = 1000
     /// See `idleFrames`.
     public var idleFramesPerSecond = 50

@@ -24,19 +24,30 @@ public final class HTTP2Session {
     public var onRequest: (HTTP2Stream) -> Void = { _ in }
     /// Called when there is something to send, once until `produce`.
     public var onOutput: () -> Void = {}
-    /// Called when a stream of ours ended, so that another one may begin.
+    /// Called when another stream of ours may begin, since one ended or the peer said how many may.
     public var onCapacity: () -> Void = {}
     /// The peer takes no more streams on this connection; those under way go on.
     public internal(set) var isGoingAway = false
+    /// The peer said how many streams it takes.
+    public private(set) var isGreeted = false
     /// Why we ended the connection; nil while we did not.
     public internal(set) var failure: HTTP2Failure?
 
     // Safe: made in `init`, freed in `deinit`, and used by this object's loop alone.
-    private var pointer: OpaquePointer?
+    private(set) var pointer: OpaquePointer?
     let assembly: HeadAssembly
     private(set) var streams: [Int32: HTTP2Stream] = [:]
     private var budget: FrameBudget
+    private var resets: FrameBudget
     private var now: MonotonicInstant
+    /// When the header block began that is not complete yet.
+    public private(set) var headBegan: MonotonicInstant?
+    private var headStream: Int32 = 0
+    /// Streams that the application is done with and the peer is not.
+    public private(set) var leftoverCount = 0
+    private(set) var isAbandoned = false
+    /// Streams whose head goes out with the next bytes.
+    private var dueHeads: [HTTP2Stream] = []
     private var isOutputAnnounced = false
     private var windowUpdates = 256
     /// Requests that came with the bytes that are being taken.
@@ -52,6 +63,7 @@ public final class HTTP2Session {
         assembly = HeadAssembly(limits: limits.head)
         budget = FrameBudget(
             capacity: limits.idleFrames, perSecond: limits.idleFramesPerSecond, now: now)
+        resets = budget
         pointer = HTTP2Callbacks.makeSession(role: role, for: self)
         if pointer == nil { throw .noMemory }
         announceSettings()
@@ -83,8 +95,12 @@ public final class HTTP2Session {
             nghttp2_session_mem_recv(
                 pointer, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
         }
-        if let failure { throw failure }
+        if let failure {
+            arrivals.removeAll()
+            throw failure
+        }
         if result < 0 {
+            arrivals.removeAll()
             let failure: HTTP2Failure =
                 result == Int(NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue) ? .preface : .protocolError
             end(failure, code: .protocolError)
@@ -113,6 +129,7 @@ public final class HTTP2Session {
     /// - Returns: whether there is more.
     public func produce(into output: ByteBuffer, limit: Int) -> Bool {
         isOutputAnnounced = false
+        submitDueHeads()
         while output.count < limit {
             var bytes: UnsafePointer<UInt8>?
             let count = nghttp2_session_mem_send(pointer, &bytes)
@@ -145,12 +162,41 @@ public final class HTTP2Session {
 
     /// The connection is gone: every stream with it, and whoever listened.
     public func abandon() {
+        isAbandoned = true
         onRequest = { _ in }
         onOutput = {}
         onCapacity = {}
+        arrivals.removeAll()
+        dueHeads.removeAll()
         let ended = streams.values
         streams.removeAll()
-        for stream in ended { stream.ended(HTTP2ErrorCode.cancel.rawValue) }
+        for stream in ended {
+            // What never left cannot have been acted upon.
+            let isUntouched = role == .client && !stream.hasHeadLeft
+            stream.ended((isUntouched ? HTTP2ErrorCode.refusedStream : .cancel).rawValue)
+        }
+    }
+
+    /// Asks the peer for a sign of life.
+    public func ping() {
+        nghttp2_submit_ping(pointer, 0, nil)
+        hasOutput()
+    }
+
+    /// Looks at the streams that the application is done with, and resets those that the peer does
+    /// not end.
+    ///
+    /// - Parameter patience: After so many calls, a peer that took nothing of an answer in between
+    ///   has no more time.
+    public func dropLeftovers(patience: Int) {
+        for stream in streams.values where stream.isReceivingUnwanted {
+            stream.look(patience: patience)
+        }
+    }
+
+    /// Ends the connection because the peer does not go on with what it began.
+    public func endStalled() {
+        end(.stalled, code: .none)
     }
 
     /// Ends the connection because of what the peer does.
@@ -168,6 +214,20 @@ public final class HTTP2Session {
         if budget.spend(at: now) { return true }
         end(.flood, code: .enhanceYourCalm)
         return false
+    }
+
+    /// A stream was reset by the peer, or because of what it did.
+    ///
+    /// - Returns: false when there were too many; the connection ends.
+    func countReset() -> Bool {
+        if resets.spend(at: now) { return true }
+        end(.flood, code: .enhanceYourCalm)
+        return false
+    }
+
+    /// A frame moved content: another one that does not is no flood.
+    func earnIdleFrame() {
+        budget.earn()
     }
 
     /// What we sent makes the peer open windows; so many frames of that kind are its right.
@@ -215,8 +275,10 @@ public final class HTTP2Session {
         return HTTP2Stream(session: self)
     }
 
-    /// The peer lets us open another stream now.
+    /// The peer lets us open another stream now. One that did not say yet how many it takes lets us
+    /// open one.
     public var canOpenStream: Bool {
+        if !isGreeted && hasStreams { return false }
         let allowed = nghttp2_session_get_remote_settings(
             pointer, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
         return streams.count < Int(min(allowed, limits.concurrentStreams))
@@ -225,12 +287,27 @@ public final class HTTP2Session {
 
     func stream(_ id: Int32) -> HTTP2Stream? { streams[id] }
 
+    func beganHead(of stream: HTTP2Stream, id: Int32) {
+        headBegan = now
+        headStream = id
+        began(stream, id: id)
+    }
+
+    func endedHead() {
+        headBegan = nil
+    }
+
     func began(_ stream: HTTP2Stream, id: Int32) {
         stream.id = id
         streams[id] = stream
     }
 
-    func forget(_ id: Int32) -> HTTP2Stream? { streams.removeValue(forKey: id) }
+    func forget(_ id: Int32) -> HTTP2Stream? {
+        guard let stream = streams.removeValue(forKey: id) else { return nil }
+        if stream.isReceivingUnwanted { leftoverCount -= 1 }
+        if id == headStream { endedHead() }
+        return stream
+    }
 
     func consumed(_ count: Int, of stream: HTTP2Stream) {
         // Streams that are over give their share of the connection's window back all the same.
@@ -248,6 +325,10 @@ public final class HTTP2Session {
         hasOutput()
     }
 
+    func leftOver(_ stream: HTTP2Stream) {
+        if streams[stream.id] != nil { leftoverCount += 1 }
+    }
+
     /// What came of a request that nobody reads does not hold up the connection's other streams.
     func discard(_ stream: HTTP2Stream) {
         let content = stream.received.count - stream.headBytes
@@ -262,7 +343,14 @@ public final class HTTP2Session {
     }
 
     /// A stream is over: whoever waits to open one may.
-    func streamEnded() {
+    func streamEnded(_ code: UInt32) {
+        if code == HTTP2ErrorCode.none.rawValue { resets.earn() }
+        if role == .client { onCapacity() }
+    }
+
+    func greeted() {
+        if isGreeted { return }
+        isGreeted = true
         if role == .client { onCapacity() }
     }
 
@@ -273,71 +361,19 @@ public final class HTTP2Session {
 
     // MARK: Heads
 
-    func submitInterim(_ head: OutgoingHead, on stream: HTTP2Stream) {
-        var head = head
-        head.withFields(isSecure: isSecure) { fields, count in
-            nghttp2_submit_headers(pointer, 0, stream.id, nil, fields, count, nil)
-        }
+    /// The head goes out with the next bytes: by then it is known whether content follows, and one
+    /// that stands alone ends its stream itself.
+    func submitSoon(_ stream: HTTP2Stream) {
+        dueHeads.append(stream)
         hasOutput()
     }
 
-    func submit(_ head: OutgoingHead, on stream: HTTP2Stream, hasContent: Bool) {
-        var head = head
-        var provider = nghttp2_data_provider(
-            source: nghttp2_data_source(), read_callback: HTTP2Callbacks.readContent)
-        head.withFields(isSecure: isSecure) { fields, count in
-            withUnsafePointer(to: &provider) { provider in
-                let provider = hasContent ? provider : nil
-                if role == .server {
-                    nghttp2_submit_response(pointer, stream.id, fields, count, provider)
-                } else {
-                    let id = nghttp2_submit_request(pointer, nil, fields, count, provider, nil)
-                    if id > 0 {
-                        began(stream, id: id)
-                    } else {
-                        stream.ended(HTTP2ErrorCode.refusedStream.rawValue)
-                    }
-                }
-            }
-        }
-        hasOutput()
+    private func submitDueHeads() {
+        if dueHeads.isEmpty { return }
+        let streams = dueHeads
+        dueHeads.removeAll(keepingCapacity: true)
+        for stream in streams { stream.submitHead() }
     }
-
-    func submitTrailers(_ trailers: [(name: [UInt8], value: [UInt8])], on stream: HTTP2Stream) {
-        let text = ByteBuffer(capacity: 256)
-        var lengths: [(name: Int, value: Int)] = []
-        for field in trailers {
-            text.append(field.name)
-            text.append(field.value)
-            lengths.append((field.name.count, field.value.count))
-        }
-        text.withUnsafeBytes { bytes in
-            let bytes = UnsafeMutableRawBufferPointer(mutating: bytes)
-            var list: [nghttp2_nv] = []
-            var start = 0
-            for (name, value) in lengths {
-                for index in start..<(start + name) { bytes[index] = bytes[index].lowercased }
-                // Safe: both runs lie in `bytes`, which the library copies before it returns.
-                let base = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
-                list.append(
-                    nghttp2_nv(
-                        name: base.map { $0 + start }, value: base.map { $0 + start + name },
-                        namelen: name, valuelen: value, flags: 0))
-                start += name + value
-            }
-            nghttp2_submit_trailer(pointer, stream.id, list, list.count)
-        }
-    }
-}
-
-/// Why we ended a connection. The raw values are the words of logs and labels.
-public enum HTTP2Failure: String, Error, Sendable, CaseIterable {
-    /// The peer does not begin as HTTP/2 does (RFC 9113, section 3.4).
-    case preface = "h2_preface"
-    /// A frame that is wrong for the whole connection.
-    case protocolError = "h2_protocol"
-    /// Too many frames that move nothing.
-    case flood = "h2_flood"
 }
 
 extension nghttp2_settings_entry {

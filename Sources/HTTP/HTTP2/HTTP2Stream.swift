@@ -35,6 +35,12 @@ public final class HTTP2Stream: Transport {
     var isDeferred = false
     /// The answer is out, and nobody reads what is still to come of the request.
     var isReceivingUnwanted = false
+    /// A head of ours is on its way.
+    var hasHeadLeft = false
+    /// The last frame of what we write was sent.
+    var hasEndLeft = false
+    private var quietLooks = 0
+    private var isHeadDue = false
 
     private var head: OutgoingHead
     private var isHeadWritten = false
@@ -155,16 +161,34 @@ public final class HTTP2Stream: Transport {
     /// not complete is cut off so that the peer can tell.
     public func close() {
         waiter = nil
+        if isReceivingUnwanted { return }
         isReceivingUnwanted = true
+        session.leftOver(self)
         session.discard(self)
         if resetCode != nil { return }
-        if !isWritingOver {
+        if session.role == .client {
+            if !isWritingOver || !isReceivingOver { reset(.cancel) }
+        } else if !isWritingOver {
             reset(breakingCode)
-        } else if !isReceivingOver && (session.role == .client || isEndedWebSocket) {
+        } else if !isReceivingOver && isEndedWebSocket {
             reset(.cancel)
         }
-        // What is still to come of a request is dropped, so that the answer arrives (RFC 9113,
-        // section 8.1).
+    }
+
+    /// The application is done with the stream and looks at it now and then, until the peer is done
+    /// with it as well.
+    ///
+    /// - Parameter patience: After so many looks, a peer that took nothing in between has no more
+    ///   time.
+    func look(patience: Int) {
+        quietLooks += 1
+        if hasEndLeft {
+            // What is still to come of a request is of no use once the answer is out (RFC 9113,
+            // section 8.1). Not at once: clients that still send would take it for a failure.
+            reset(.none)
+        } else if quietLooks >= patience {
+            reset(.cancel)
+        }
     }
 
     private func writeHead(_ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
@@ -183,14 +207,28 @@ public final class HTTP2Stream: Transport {
         case .final(let count, let content):
             isHeadWritten = true
             switch content {
-            case .none: isWritingOver = true
+            case .none, .length(0): isWritingOver = true
             case .length(let length): contentLeft = length
             case .chunked, .untilClose: break
             }
-            session.submit(head, on: self, hasContent: !isWritingOver)
-            head.release()
+            if session.role == .client {
+                session.submit(head, on: self, hasContent: !isWritingOver)
+                head.release()
+            } else {
+                isHeadDue = true
+                session.submitSoon(self)
+            }
             return count
         }
+    }
+
+    /// Sends the head of a response; without content when it is over by now.
+    func submitHead() {
+        if !isHeadDue || resetCode != nil { return }
+        isHeadDue = false
+        let isAlone = isWritingOver && outgoing.isEmpty && trailersToSend.isEmpty
+        session.submit(head, on: self, hasContent: !isAlone)
+        head.release()
     }
 
     private func takeContent(_ bytes: UnsafeRawBufferPointer) -> Int {
@@ -245,6 +283,7 @@ public final class HTTP2Stream: Transport {
                 frame.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
             }
             outgoing.consume(count)
+            quietLooks = 0
         }
         if wasFull { waiter?.wake() }
         let isLast = isWritingOver && outgoing.isEmpty

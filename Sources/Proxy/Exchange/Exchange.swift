@@ -145,6 +145,7 @@ final class Exchange {
         record.listener = client.listener.name
         record.clientAddress = client.peerHost
         record.session = client.session
+        if client.socket.carriesOneMessage { record.protocolVersion = "http/2" }
         state.identifiers.next(into: &record.requestID)
         startedAt = state.loop.now
         clientAddress = client.peerAddress
@@ -179,11 +180,11 @@ final class Exchange {
     /// Where the transport says where a message ends, no field has to.
     private func readMessageEnds(_ stream: any Transport) {
         head.isPersistent = false
+        let isLengthKnown = head.fields.contains(.contentLength)
         // What follows a handshake is no content of it.
-        if head.framing == .none && stream.hasContent && !head.wantsWebSocket {
+        if head.framing == .none && stream.hasContent && !isLengthKnown && !head.wantsWebSocket {
             head.framing = .untilClose
         }
-        record.protocolVersion = "http/2"
     }
 
     private func takeConfiguration() {

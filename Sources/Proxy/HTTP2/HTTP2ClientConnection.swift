@@ -15,6 +15,8 @@ final class HTTP2ClientConnection {
     private var idleSince: MonotonicInstant
     private var shutdownAt = MonotonicInstant.never
     private var closesAt = MonotonicInstant.never
+    /// When the streams that only wait for the client are looked at again.
+    private var leftoversDueAt = MonotonicInstant.never
     private var isShuttingDown = false
 
     /// Takes a connection over. Nil without memory.
@@ -49,15 +51,38 @@ final class HTTP2ClientConnection {
     }
 
     private func sleep() {
-        let hasStreams = link.session.hasStreams
+        let session = link.session
+        let hasStreams = session.hasStreams
         if hasStreams { idleSince = state.loop.now }
         origin.setActive(hasStreams)
+        if session.leftoverCount == 0 {
+            leftoversDueAt = .never
+        } else if leftoversDueAt == .never {
+            leftoversDueAt = state.loop.now.advanced(byNanoseconds: lookInterval)
+        }
         let idle = hasStreams ? MonotonicInstant.never : idleDeadline
-        origin.waiter.sleep(self, until: min(idle, closesAt, shutdownAt))
+        let soonest = min(idle, closesAt, shutdownAt, leftoversDueAt)
+        origin.waiter.sleep(self, until: min(soonest, headDeadline, stallDeadline))
+    }
+
+    /// How long the client may take to take or to send something.
+    private var patience: Int64 { origin.listener.idleNanoseconds }
+
+    /// Between two looks at streams that only wait for the client.
+    private var lookInterval: Int64 { max(1, min(patience, Self.lingerTime.nanoseconds)) }
+
+    /// A head that was begun has to be complete by then, as on HTTP/1.1.
+    private var headDeadline: MonotonicInstant {
+        link.session.headBegan?.advanced(byNanoseconds: origin.listener.headerNanoseconds) ?? .never
+    }
+
+    /// The client has to have read something of what waits by then.
+    private var stallDeadline: MonotonicInstant {
+        link.stalledSince?.advanced(byNanoseconds: patience) ?? .never
     }
 
     private var idleDeadline: MonotonicInstant {
-        idleSince.advanced(byNanoseconds: origin.listener.idleNanoseconds)
+        idleSince.advanced(byNanoseconds: patience)
     }
 
     /// Takes no more streams, after a notice so that those on the way are not lost.
@@ -76,11 +101,16 @@ final class HTTP2ClientConnection {
 
 extension HTTP2ClientConnection: HTTP2LinkOwner {
     func linkMoved() {
-        if link.hasFailed || link.session.isOver { startClosing() }
+        if link.session.failure != nil || link.session.isOver { startClosing() }
         if closesAt != .never && link.isFlushed && !link.session.hasStreams {
             link.finishWriting()
         }
         sleep()
+    }
+
+    func linkHasMore() {
+        link.readOn()
+        if !link.isClosed { linkMoved() }
     }
 
     func linkClosed() {
@@ -92,10 +122,15 @@ extension HTTP2ClientConnection: Sleeper {
     func awaken(_ reason: WakeReason) {
         if link.isClosed { return }
         let now = state.loop.now
-        if origin.isAborted || now >= closesAt { return link.close() }
+        if origin.isAborted || now >= closesAt || now >= stallDeadline { return link.close() }
         link.readAll()
         if link.isClosed { return }
         link.resumeSending()
+        if now >= headDeadline { link.session.endStalled() }
+        if now >= leftoversDueAt {
+            leftoversDueAt = .never
+            link.session.dropLeftovers(patience: Int(clamping: patience / lookInterval))
+        }
         if state.isDraining { startShutdown() }
         if now >= shutdownAt {
             shutdownAt = .never

@@ -5,6 +5,8 @@ internal import Reactor
 protocol HTTP2LinkOwner: AnyObject {
     /// Bytes came and were taken, or bytes went out.
     func linkMoved()
+    /// There is more to read, and others had their turn.
+    func linkHasMore()
     /// The connection broke, or the peer ended it; its streams were told.
     func linkClosed()
 }
@@ -14,6 +16,10 @@ protocol HTTP2LinkOwner: AnyObject {
 final class HTTP2Link {
     /// What is produced in advance of what the transport takes.
     private static let outputLimit = 64 << 10
+    /// Reads in a row before others have their turn: a piece of 64 KiB can hold thousands of frames.
+    private static let turnLimit = 1
+    /// What is read of a connection that failed, so that the peer learns why; more is an attack.
+    private static let lingerBytes = 1 << 20
 
     let transport: any Transport
     let session: HTTP2Session
@@ -25,6 +31,12 @@ final class HTTP2Link {
     private let state: LoopState
     /// What the transport did not take yet; nil when it took all.
     private var pending: ByteBuffer?
+    /// When bytes came last.
+    private(set) var lastRead: MonotonicInstant
+    /// Since when the transport has taken nothing; nil while nothing waits.
+    private(set) var stalledSince: MonotonicInstant?
+    private var discarded = 0
+    private var isContinuationDue = false
     private var isFlushDue = false
     private var hasFinishedWriting = false
 
@@ -36,6 +48,7 @@ final class HTTP2Link {
     ) throws(Errno) {
         self.transport = transport
         self.state = state
+        lastRead = state.loop.now
         session = try HTTP2Session(role: role, limits: limits, now: state.loop.now)
         session.onOutput = { [unowned self] in scheduleFlush() }
         scheduleFlush()
@@ -44,10 +57,15 @@ final class HTTP2Link {
     /// Everything that was said has been taken by the transport.
     var isFlushed: Bool { pending == nil && !isFlushDue && (try? transport.flush()) != false }
 
-    /// Takes what the transport has.
+    /// Takes what the transport has; of a peer that sends and sends, some of it.
     func readAll() {
         let scratch = state.scratch
+        var reads = 0
         while transport.isReadable && !isClosed {
+            reads += 1
+            if reads > Self.turnLimit {
+                return readLater()
+            }
             scratch.removeAll()
             switch try? transport.read(into: scratch) {
             case .bytes: take(scratch)
@@ -57,9 +75,26 @@ final class HTTP2Link {
         }
     }
 
+    private func readLater() {
+        if isContinuationDue { return }
+        isContinuationDue = true
+        state.continueReading(self)
+    }
+
+    /// Goes on with what `readAll` left.
+    func readOn() {
+        isContinuationDue = false
+        readAll()
+    }
+
     /// Takes bytes that came already.
     func take(_ buffer: ByteBuffer) {
-        if hasFailed { return }
+        lastRead = state.loop.now
+        if hasFailed {
+            discarded += buffer.count
+            if discarded > Self.lingerBytes { close() }
+            return
+        }
         do throws(HTTP2Failure) {
             try session.receive(buffer.bytes, now: state.loop.now)
         } catch {
@@ -101,6 +136,7 @@ final class HTTP2Link {
                 break
             }
             output.consume(count)
+            if count > 0 { stalledSince = nil }
         }
         keep(output)
         owner?.linkMoved()
@@ -110,7 +146,11 @@ final class HTTP2Link {
     private func keep(_ output: ByteBuffer) {
         if output.isEmpty {
             pending = nil
-        } else if pending == nil {
+            stalledSince = nil
+            return
+        }
+        if stalledSince == nil { stalledSince = state.loop.now }
+        if pending == nil {
             let kept = ByteBuffer(capacity: output.count)
             kept.append(output.bytes)
             output.removeAll()

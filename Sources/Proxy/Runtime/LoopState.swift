@@ -51,6 +51,8 @@ final class LoopState {
     let tunnelScratch = ByteBuffer(capacity: TunnelLeg.chunk)
     /// Starts a task that runs a connection.
     var startServing: (ClientConnection) -> Void = { _ in }
+    /// Has a connection that has more to read do so when others had their turn.
+    var continueReading: (HTTP2Link) -> Void = { _ in }
 
     private var spareExchanges: [Exchange] = []
     /// The fewest spare exchanges at any time since the last sweep: that many were not needed.
@@ -198,10 +200,12 @@ final class LoopState {
 
     /// The jobs that were ready have run.
     func flushConnections() {
-        if flushes.isEmpty { return }
-        let due = flushes
-        flushes.removeAll(keepingCapacity: true)
-        for link in due { link.flush() }
+        // What is sent may call for more, and nothing else would wake the loop for that.
+        while !flushes.isEmpty {
+            let due = flushes
+            flushes.removeAll(keepingCapacity: true)
+            for link in due { link.flush() }
+        }
     }
 
     /// Lets requests in flight finish and closes what is idle.

@@ -58,6 +58,7 @@ public actor Worker {
         loop.afterJobs = { [state] in state.flushConnections() }
         loop.beforeSleep = { [recorder = state.recorder] in recorder.flush() }
         state.startServing = { connection in self.start(connection) }
+        state.continueReading = { link in self.continueReading(link) }
         Task.immediate(executorPreference: loop) { await sweepRegularly() }
     }
 
@@ -125,6 +126,7 @@ public actor Worker {
         state.abortAll()
         state.closeClaims()
         state.startServing = { _ in }
+        state.continueReading = { _ in }
         state.recorder.flush()
         loop.stop()
     }
@@ -186,6 +188,15 @@ public actor Worker {
         // Without the preference a continuation resumes on the global pool first, a thread hop a
         // wait.
         Task.immediate(executorPreference: loop) { await serve(connection) }
+    }
+
+    private func continueReading(_ link: HTTP2Link) {
+        Task.immediate(executorPreference: loop) { await readSoon(link) }
+    }
+
+    private func readSoon(_ link: HTTP2Link) async {
+        await Task.yield()
+        link.owner?.linkHasMore()
     }
 
     private func serve(_ connection: ClientConnection) async {

@@ -165,7 +165,7 @@ final class UpstreamPool {
     /// - Parameter waiter: Is woken then.
     func joinConnecting(_ index: Int, _ waiter: Waiter) -> Bool {
         if !isMultiplexed { return false }
-        if servers[index].isConnecting {
+        if servers[index].isConnecting || servers[index].shared.contains(where: \.isGreeting) {
             if !servers[index].waiting.contains(where: { $0 === waiter }) {
                 servers[index].waiting.append(waiter)
             }
@@ -177,8 +177,11 @@ final class UpstreamPool {
 
     /// The attempt to open a shared connection is over.
     func finishConnecting(_ index: Int) {
-        let server = servers[index]
-        server.isConnecting = false
+        servers[index].isConnecting = false
+        wakeWaiting(servers[index])
+    }
+
+    private func wakeWaiting(_ server: UpstreamServer) {
         let waiting = server.waiting
         server.waiting.removeAll()
         for waiter in waiting { waiter.wake() }
@@ -188,8 +191,12 @@ final class UpstreamPool {
     func share(_ transport: any Transport, _ index: Int, _ state: LoopState) -> HTTP2Stream? {
         let server = servers[index]
         let connection = HTTP2UpstreamConnection(
-            transport, idleNanoseconds: idleNanoseconds, state: state
-        ) { ended in server.shared.removeAll { $0 === ended } }
+            transport, idleNanoseconds: idleNanoseconds, patience: connectNanoseconds, state: state,
+            onGreeting: { [unowned self] in wakeWaiting(server) },
+            onEnd: { [unowned self] ended in
+                server.shared.removeAll { $0 === ended }
+                wakeWaiting(server)
+            })
         guard let connection else { return nil }
         server.shared.append(connection)
         let stream = connection.openStream()

@@ -263,12 +263,16 @@ struct HTTP2SessionTests {
         #expect(server.session.failure == .flood)
     }
 
-    @Test("W9: empty DATA frames are a flood as well")
-    func emptyData() throws {
+    @Test(
+        "W9: DATA frames without content are a flood as well",
+        arguments: [
+            RawFrames.data([], endsStream: false), RawFrames.frame(0, flags: 8, stream: 1, [1, 0]),
+        ])
+    func emptyData(frame: [UInt8]) throws {
         let server = try ServerUnderTest()
         server.greet()
         server.exchange(RawFrames.headers(RawFrames.get, endsStream: false))
-        for _ in 0..<2000 { server.exchange(RawFrames.data([], endsStream: false)) }
+        for _ in 0..<2000 { server.exchange(frame) }
         #expect(server.session.failure == .flood)
     }
 
