@@ -25,7 +25,7 @@ public final class CORSFields: Sendable {
             credentials + [
                 Field(
                     name: "Access-Control-Expose-Headers",
-                    value: Array("WWW-Authenticate, X-Request-Id, Retry-After".utf8))
+                    value: Array(Self.exposed.utf8))
             ]
         preflight =
             credentials + [
@@ -54,6 +54,9 @@ public final class CORSFields: Sendable {
         }
     }
 
+    /// What browser code may read of a refusal; gRPC-Web reads its status there.
+    private static let exposed =
+        "WWW-Authenticate, X-Request-Id, Retry-After, Grpc-Status, Grpc-Message"
     private static let vary = Array("Origin".utf8)
     private static let anyone = Array("*".utf8)
 

@@ -16,6 +16,9 @@ struct UpstreamLease {
 
 /// The way to the upstream and back.
 extension Exchange {
+    /// How often a request that a server refused without a look is sent again.
+    private static let refusalLimit = 3
+
     /// Forwards the request and relays the answer. Needs policy's permit.
     func forward(_ client: ClientConnection, _ permit: Permit, _ route: ServedRoute) async -> Fate {
         record.upstream = route.upstream
@@ -25,13 +28,23 @@ extension Exchange {
             record.upstreamMicroseconds =
                 MonotonicInstant.now.microseconds(since: begun) - record.tunnelMicroseconds
         }
-        writeRequestHead(client, permit, route)
-
-        var upload = BodyRelay(
-            incoming: head.framing, outgoing: pool.framing(for: head.framing),
-            limit: client.listener.bodyLimit)
-        let end = await relay(client, pool, &upload)
-        if !upload.hasSunk { await release(client) }
+        var end: Result<Fate, ForwardingFailure>
+        var isUntouched: Bool
+        var refusals = 0
+        repeat {
+            upstreamOutput.removeAll()
+            writeRequestHead(client, permit, route)
+            var upload = BodyRelay(
+                incoming: head.framing, outgoing: pool.framing(for: head.framing),
+                limit: client.listener.bodyLimit)
+            end = await relay(client, pool, &upload)
+            isUntouched = !upload.hasSunk
+            guard case .failure(let failure) = end, failure.isRefused else { break }
+            isUntouched = true
+            refusals += 1
+            // What was read of a body is gone.
+        } while head.framing == .none && refusals < Self.refusalLimit && !client.isAborted
+        if isUntouched { await release(client) }
         switch end {
         case .success(let fate): return fate
         case .failure(let failure): return await fail(client, failure.reason)
@@ -68,6 +81,9 @@ extension Exchange {
                 // another one may carry the request. A fresh one that fails is the server's fault.
                 if lease.isReused { continue }
                 return .failure(ForwardingFailure(reason: .upstreamReset))
+            case .refused:
+                lease.socket.close()
+                return .failure(ForwardingFailure(reason: .upstreamReset, isRefused: true))
             case .failed(let failure):
                 lease.socket.close()
                 return .failure(ForwardingFailure(reason: failure))
@@ -83,6 +99,8 @@ extension Exchange {
         let reason: RequestFailure
         /// In words, for the log.
         var detail: String?
+        /// The server said that it did nothing with the request (RFC 9113, section 8.7).
+        var isRefused = false
     }
 
     private func connect(_ client: ClientConnection, _ pool: UpstreamPool, _ tried: inout UInt64)

@@ -9,6 +9,8 @@ enum TransactionEnd {
     case answered(Fate, isReusable: Bool)
     /// Provably no byte left for the server.
     case nothingSent
+    /// The server said that it did nothing with the request.
+    case refused
     /// Failed before any byte of an answer went to the client.
     case failed(RequestFailure)
 }
@@ -143,7 +145,10 @@ extension Exchange {
             case .wouldBlock: return nil
             case .endOfStream:
                 return .failed(upstreamInput.isEmpty ? .upstreamReset : .upstreamProtocol)
-            case nil: return .failed(.upstreamReset)
+            case nil:
+                let isUntouched = upstreamInput.isEmpty && transaction.interimCount == 0
+                return transaction.server.isRefused && isUntouched
+                    ? .refused : .failed(.upstreamReset)
             }
         }
         return nil

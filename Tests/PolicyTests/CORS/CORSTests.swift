@@ -38,7 +38,8 @@ struct CORSTests {
         #expect(
             fields(CORS(allowOrigins: ["https://a.example"]), .rejection, "https://a.example") == [
                 "Vary: Origin", "Access-Control-Allow-Origin: https://a.example",
-                "Access-Control-Expose-Headers: WWW-Authenticate, X-Request-Id, Retry-After",
+                "Access-Control-Expose-Headers: WWW-Authenticate, X-Request-Id, Retry-After, "
+                    + "Grpc-Status, Grpc-Message",
             ])
     }
 
