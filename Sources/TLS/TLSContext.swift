@@ -100,9 +100,7 @@ public final class TLSContext: @unchecked Sendable {
         do throws(CertificateError) {
             let chain = try CertificateChain(try IdentityFile(identity.certificate))
             let key = try PrivateKey.read(try IdentityFile(identity.key))
-            try chain.check(key, in: identity.key)
-            try chain.checkOrder()
-            try chain.checkValidity(at: wallSeconds())
+            try chain.checkClient(key, in: identity.key, at: wallSeconds())
             try use(chain, key)
         } catch {
             throw TLSError(.configuration, error.description)

@@ -605,6 +605,20 @@ def test_every_mistake_is_named_with_its_file(tmp_path, authority, text, command
     assert f"{wrong.key}: does not belong to the certificate in {wrong.certificate}" in said
 
 
+def test_check_looks_at_authorities_and_at_what_upstreams_are_shown(tmp_path, authority, api, text):
+    wrong = tmp_path / "wrong.pem"
+    wrong.write_text("no certificate\n")
+    old = authority.issue(file="old", days=(-3, -1), usage="client")
+    both = f'certificate = "{old.certificate}", key = "{old.key}"'
+    configuration = text(api, upstream=f'tls = {{ ca = "{wrong}", name = "a.internal", {both} }}')
+    done = run(tmp_path, configuration.replace("tls.certificates", f'tls.client_ca = "{wrong}"\ntls.certificates'),
+               "check")
+    assert done.returncode == 1
+    assert f"listener 127.0.0.1:8443: {wrong}: there is no certificate in PEM format in it" in done.stderr
+    assert f"upstream api: {wrong}: there is no certificate in PEM format in it" in done.stderr
+    assert f"upstream api: {old.certificate}: expired on" in done.stderr
+
+
 def test_an_open_key_is_only_warned_of(tmp_path, authority, text):
     open_key = authority.issue("open.example", file="open")
     open_key.key.chmod(0o644)

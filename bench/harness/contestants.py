@@ -34,6 +34,8 @@ class Contestant:
     """Whether a tampered token must be refused before the run counts."""
     claims: bool = False
     """Whether it must take each token once before the run counts."""
+    tls: bool = False
+    """It speaks TLS."""
     log_to: str | None = None
     """A file for standard output (where Portcullis logs), relative to the run's folder."""
 
@@ -83,6 +85,7 @@ def portcullis(
         ),
         verifies=app_check == "enforce",
         claims="claims" in options,
+        tls=tls,
         log_to=log_to,
     )
 
@@ -101,7 +104,7 @@ def nginx(
         certificate = setting.certificate if tls else None
         return configurations.nginx(run, PORT, location, access_log, certificate)
 
-    return Contestant(label, "nginx", configuration)
+    return Contestant(label, "nginx", configuration, tls=tls)
 
 
 def haproxy(
@@ -113,7 +116,7 @@ def haproxy(
         rules = configurations.haproxy_token_rules(setting.tokens, bits) if bits else ""
         return configurations.haproxy(PORT, rules, setting.certificate if tls else None)
 
-    return Contestant(label, "haproxy", configuration, verifies=bits is not None)
+    return Contestant(label, "haproxy", configuration, verifies=bits is not None, tls=tls)
 
 
 def envoy(
@@ -129,4 +132,4 @@ def envoy(
             setting.certificate if tls else None,
         )
 
-    return Contestant(label, "envoy", configuration, verifies=verifies)
+    return Contestant(label, "envoy", configuration, verifies=verifies, tls=tls)

@@ -2,8 +2,10 @@
 
 import resource
 import socket
+import ssl
 from contextlib import contextmanager
 
+from .load import any_certificate
 from .processes import Broken
 
 _REQUEST = b"GET /small HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n"
@@ -19,12 +21,15 @@ def possible(wanted: int) -> int:
 
 
 @contextmanager
-def connections(port: int, count: int):
+def connections(port: int, count: int, *, tls: bool = False):
     """`count` open connections, each of which has had one request answered and then kept silent."""
     sockets: list[socket.socket] = []
+    context = any_certificate()
     try:
         for _ in range(count):
             connection = socket.create_connection(("127.0.0.1", port), 10)
+            if tls:
+                connection = context.wrap_socket(connection)
             sockets.append(connection)
             connection.sendall(_REQUEST)
             _read_answer(connection)
@@ -42,7 +47,7 @@ def still_open(sockets: list[socket.socket]) -> int:
         try:
             if connection.recv(1):
                 raise Broken("an idle connection received an answer that nobody asked for")
-        except BlockingIOError:
+        except (BlockingIOError, ssl.SSLWantReadError):
             count += 1
         except OSError:
             pass

@@ -141,9 +141,9 @@ def measure_idle(contestant: Contestant, wanted: int, setting: Setting) -> IdleR
         running_backend(folder),
         running_proxy(folder, contestant, setting) as proxy,
     ):
-        load.await_answer(PORT, "/small", "", 200)
+        load.await_answer(PORT, "/small", "", 200, tls=contestant.tls)
         before = resident_bytes(proxy)
-        with idle.connections(PORT, count) as sockets:
+        with idle.connections(PORT, count, tls=contestant.tls) as sockets:
             # Idle is what has been quiet for a while: a proxy may give back what it held for the request.
             time.sleep(IDLE_SECONDS)
             resident = resident_bytes(proxy)

@@ -189,6 +189,10 @@ IDLE_CONTESTANTS = (
     nginx(),
     haproxy(),
     envoy(),
+    portcullis("Portcullis, TLS", app_check="off", tls=True),
+    nginx("nginx, TLS", tls=True),
+    haproxy("HAProxy, TLS", tls=True),
+    envoy("Envoy, TLS", tls=True),
 )
 IDLE_CONNECTIONS = 10_000
 IDLE = "idle"

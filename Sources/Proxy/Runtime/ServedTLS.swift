@@ -150,7 +150,8 @@ extension TLSServerSettings {
 }
 
 extension CertificateFiles {
-    fileprivate init(_ files: TLSCertificate) {
+    /// The files as configured.
+    public init(_ files: TLSCertificate) {
         self.init(certificate: files.certificate, key: files.key, ocsp: files.ocsp)
     }
 }

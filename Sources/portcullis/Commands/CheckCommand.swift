@@ -17,7 +17,7 @@ struct CheckCommand {
         guard let configuration = LoadedConfiguration(file, console)?.value else { return .wrong }
         let names = RouteWording(configuration)
         let certificates = ListenerCertificates.all(configuration, now: console.now())
-        if !complain(about: certificates) { return .wrong }
+        if !complain(about: certificates, configuration) { return .wrong }
         console.print("\(file): ok")
         printRoutes(configuration, names)
         printReplay(configuration)
@@ -77,14 +77,21 @@ struct CheckCommand {
     }
 
     /// - Returns: whether the proxy could start with them.
-    private func complain(about certificates: [ListenerCertificates]) -> Bool {
+    private func complain(
+        about certificates: [ListenerCertificates], _ configuration: Configuration
+    ) -> Bool {
         for listener in certificates {
             for warning in listener.warnings {
                 console.complain("\(file): warning: listener \(listener.listen): \(warning)")
             }
         }
-        let mistakes = certificates.flatMap { listener in
+        var mistakes = certificates.flatMap { listener in
             listener.mistakes.map { "\(file): error: listener \(listener.listen): \($0)" }
+        }
+        for upstream in configuration.upstreams {
+            mistakes += ListenerCertificates.mistakes(of: upstream, now: console.now()).map {
+                "\(file): error: upstream \(upstream.name): \($0)"
+            }
         }
         for mistake in mistakes { console.complain(mistake) }
         return mistakes.isEmpty

@@ -18,6 +18,8 @@ struct ListenerCertificates {
     let listen: ListenAddress
     /// In the order of the configuration.
     let entries: [Entry]
+    /// Who signs the certificates of clients.
+    let clientCA: String?
 
     /// Reads the files of every listener that has TLS.
     ///
@@ -29,7 +31,7 @@ struct ListenerCertificates {
                     listen: listener.listen,
                     entries: settings.certificates.map { files in
                         Entry(files: files, content: load(files, now))
-                    })
+                    }, clientCA: settings.clientCA)
             }
         }
     }
@@ -58,12 +60,21 @@ struct ListenerCertificates {
     /// What keeps the configuration from being used; files that are not there are no mistake where
     /// the configuration is only checked.
     var mistakes: [CertificateError] {
-        entries.compactMap { entry in
-            guard case .failure(let error) = entry.content, error.kind != .unreadable else {
-                return nil
-            }
-            return error
+        let errors = entries.compactMap { entry in
+            if case .failure(let error) = entry.content { error } else { nil }
         }
+        let authorities = clientCA.flatMap { CertificateError.inAuthorities($0) }
+        return (errors + [authorities].compactMap(\.self)).filter { $0.kind != .unreadable }
+    }
+
+    /// The same of what connections to an upstream are made with.
+    static func mistakes(of upstream: Upstream, now: Int64) -> [CertificateError] {
+        let certificate = upstream.tls?.certificate.map(CertificateFiles.init)
+        let errors = [
+            upstream.tls?.ca.flatMap { CertificateError.inAuthorities($0) },
+            certificate.flatMap { CertificateError.inClient($0, now: now) },
+        ]
+        return errors.compactMap(\.self).filter { $0.kind != .unreadable }
     }
 
     /// What is not right but does no harm yet.
