@@ -23,8 +23,8 @@ public struct Claim: Sendable {
     public var key: ClaimKey
     /// Claim `iat`, seconds since 1970.
     public var issuedAt: Int64
-    /// The first second at which nobody accepts the token any more, `exp + leeway`, seconds since
-    /// 1970. The claim is remembered until then.
+    /// The first second at which nobody accepts the token any more, whatever leeway he has, seconds
+    /// since 1970. The claim is remembered until then.
     public var retainedUntil: Int64
     /// When the request asks.
     public var at: ClaimInstant

@@ -13,7 +13,7 @@ import pytest
 from harness import client, tokens
 from harness.client import Connection, request
 from harness.origin import Gate, wait_until
-from harness.proxy import free_port
+from harness.proxy import PROJECTS, free_port
 from harness.redis import RedisServer
 from harness.replay import ROUNDS, ROUTES, STORES, claims, limited, statuses_of_copies, statuses_of_streams
 from judging import assert_rejected, verdict_of
@@ -593,6 +593,20 @@ def test_R14_a_reload_forgets_no_token(protect, origin, once, store):
     reload(proxy, text)
     assert_spent(proxy.ask("GET", "/once/x", token=token))
     assert proxy.ask("GET", "/once/x", token=later).status == 200
+
+
+@ANY_STORE
+def test_R4_a_leeway_that_is_raised_opens_no_token_again(protect, origin, once, store):
+    proxy = protect(store, origin, projects=PROJECTS.replace("[project.production]",
+                                                             '[project.production]\nleeway = "0s"'))
+    token = once(lifetime=3)
+    minted = time.time()
+    assert proxy.ask("GET", "/once/x", token=token).status == 200
+    # Expired, and forgotten by whoever remembers no longer than that: it is looked after each second.
+    wait_until(lambda: time.time() > minted + 6, "the token's end")
+    assert_rejected(proxy.ask("GET", "/once/x", token=token), "token_expired")
+    reload(proxy, proxy.config_path.read_text().replace('leeway = "0s"', 'leeway = "5m"'))
+    assert_spent(proxy.ask("GET", "/once/x", token=token))
 
 
 @ANY_STORE

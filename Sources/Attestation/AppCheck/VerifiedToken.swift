@@ -11,8 +11,7 @@ public final class VerifiedToken: Sendable {
     /// Claim `exp`, seconds since 1970.
     public let expiresAt: Int64
     /// The first second, since 1970, at which the token is no longer accepted: `exp` and the
-    /// project's leeway. Whoever remembers a token, such as a replay claim, remembers it until then
-    /// (pitfall T15).
+    /// project's leeway (pitfall T15).
     public let acceptedUntil: Int64
     /// Claim `jti`, when it is there.
     public let tokenID: String?
@@ -49,6 +48,14 @@ public final class VerifiedToken: Sendable {
         self.provider = provider
         self.keyID = keyID
         self.key = key
+    }
+
+    /// Until which second, since 1970, whoever remembers that the token was used has to do so: `exp`
+    /// and the largest leeway there is. With the project's own, a reload that raises it, or another
+    /// process with a larger one, would accept once more what was forgotten in between.
+    public var rememberedUntil: Int64 {
+        let (second, overflow) = expiresAt.addingReportingOverflow(TokenLimits.leeway)
+        return overflow ? .max : second
     }
 
     /// How long the token lives from its issue on, in seconds: five minutes where it is meant for

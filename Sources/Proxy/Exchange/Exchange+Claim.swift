@@ -74,7 +74,7 @@ extension Exchange {
     private func makeClaim(_ token: VerifiedToken, needsToken: Bool) -> Claim {
         var claim = Claim(
             key: claimKey(of: token), issuedAt: token.issuedAt,
-            retainedUntil: token.acceptedUntil,
+            retainedUntil: token.rememberedUntil,
             at: ClaimInstant(
                 wallMicroseconds: state.loop.wallMicroseconds, monotonic: state.loop.now))
         if needsToken {

@@ -40,7 +40,7 @@ struct UseJudgement {
         let issuer = configuration.projects[token.project].project.issuer
         let claim = Claim(
             key: ClaimKey(of: token, issuer: issuer, text: text.span), issuedAt: token.issuedAt,
-            retainedUntil: token.acceptedUntil, at: at)
+            retainedUntil: token.rememberedUntil, at: at)
         inspect(claim, configuration, inspector)
     }
 
