@@ -26,6 +26,7 @@ final class GoogleSession: ClaimSession {
             context.breaker.forfeited(admission)
             return .unavailable(.system)
         }
+        let isPatient = loop.now.advanced(by: context.settings.patience) <= deadline
         var isSecond = false
         while true {
             let token: AccessTokens.Token
@@ -53,7 +54,7 @@ final class GoogleSession: ClaimSession {
                 }
                 return settle(GoogleAnswer(response), admission)
             } catch {
-                return settle(error, admission)
+                return settle(error, admission, isPatient: isPatient)
             }
         }
     }
@@ -128,11 +129,11 @@ final class GoogleSession: ClaimSession {
     }
 
     private func settle(
-        _ error: HTTPClientError, _ admission: CircuitBreaker.Admission
+        _ error: HTTPClientError, _ admission: CircuitBreaker.Admission, isPatient: Bool
     ) -> ClaimOutcome {
         let failure = StoreFailure(error)
-        if failure == .overloaded {
-            // Our own crowd says nothing about Google.
+        // Our own crowd, and our own hurry, say nothing about Google.
+        if failure == .overloaded || (error.cause == .timedOut && !isPatient) {
             context.breaker.forfeited(admission)
         } else {
             context.breaker.failed(admission, at: loop.now)

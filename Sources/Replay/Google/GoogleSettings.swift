@@ -14,6 +14,9 @@ public struct GoogleSettings: Sendable, Equatable {
     public var authority: String?
     /// An HTTP proxy that opens a tunnel (CONNECT) to both.
     public var egressProxy: HTTPEndpoint?
+    /// A claim that was given less time than this, and had no answer, says nothing about Google:
+    /// monitored requests are in a hurry, and must not open the breaker for enforced ones.
+    public var patience = Duration.zero
     /// Of this program, for `User-Agent: portcullis/VERSION`.
     public var version = "0"
 

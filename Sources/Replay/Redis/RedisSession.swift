@@ -137,13 +137,17 @@ final class RedisSession: ClaimSession {
             return .failure(searchFailure)
         }
         var isAsking = false
+        let isPatient = loop.now.advanced(by: context.settings.patience) <= deadline
         for _ in 0...Self.redirectionLimit {
             let admission = node.breaker.admit(at: loop.now)
             if admission == .refuse { return .failure(.breakerOpen) }
             let request = RedisRequest(
                 purpose, key: key, isAsking: isAsking, made: loop.now, waiter: waiter)
             node.submit(request)
-            let answer = await request.wait(until: deadline) ?? .failure(.timeout)
+            guard let answer = await request.wait(until: deadline) else {
+                node.breaker.note(timeoutAfterPatience: isPatient, admission, at: loop.now)
+                return .failure(.timeout)
+            }
             node.breaker.note(answer, admission, at: loop.now)
             guard case .reply(let reply, _) = answer, case .cluster(let cluster) = route,
                 case .fixed(let asked) = node.locator
@@ -199,6 +203,13 @@ final class RedisSession: ClaimSession {
 }
 
 extension CircuitBreaker {
+    /// Nothing came in time.
+    fileprivate func note(
+        timeoutAfterPatience isPatient: Bool, _ admission: Admission, at now: MonotonicInstant
+    ) {
+        isPatient ? failed(admission, at: now) : forfeited(admission)
+    }
+
     /// Learns from what became of a request.
     fileprivate func note(
         _ answer: RedisAnswer, _ admission: Admission, at now: MonotonicInstant

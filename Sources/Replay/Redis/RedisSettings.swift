@@ -46,6 +46,9 @@ public struct RedisSettings: Sendable, Equatable {
     public var keyPrefix = "portcullis:"
     /// Claims are made although the server is set to evict keys before their time.
     public var acceptsEviction = false
+    /// A claim that was given less time than this, and had no answer, says nothing about a server:
+    /// monitored requests are in a hurry, and must not open the breaker for enforced ones.
+    public var patience = Duration.zero
     /// How long it may take to connect: the name's look-up, TLS and log-in included.
     public var connectTimeout = Duration.seconds(2)
     /// How long a connection may owe an answer before it is given up. The claims that wait for it

@@ -22,10 +22,13 @@ enum StoreFactory {
                 directory: configuration.server.claimsDirectory, entryLimit: settings.maxEntries,
                 now: .now, boot: .current())
         case .redis(let server):
-            return RedisStore(settings: RedisSettings(server), events: { log.log($0) })
+            var redis = RedisSettings(server)
+            redis.patience = settings.timeout
+            return RedisStore(settings: redis, events: { log.log($0) })
         case .google(let account):
-            return try GoogleStore.open(
-                settings: GoogleSettings(account), events: { log.log($0) })
+            var google = GoogleSettings(account)
+            google.patience = settings.timeout
+            return try GoogleStore.open(settings: google, events: { log.log($0) })
         }
     }
 }

@@ -71,11 +71,12 @@ final class FakeGoogle: Sendable {
     }
 
     func open(
-        _ intervals: AccessTokenKeeper.Intervals = .init()
+        _ intervals: AccessTokenKeeper.Intervals = .init(), patience: Duration = .zero
     ) throws(StoreOpenError) -> GoogleStore {
         var settings = GoogleSettings(credentials: credentials)
         settings.url = "http://127.0.0.1:\(server.port)/v1beta"
         settings.version = "1.2.3"
+        settings.patience = patience
         return try GoogleStore.open(
             settings: settings, intervals: intervals, events: events.take)
     }

@@ -217,6 +217,34 @@ struct GoogleStoreTests {
         #expect(google.events.texts.count == 1)
     }
 
+    @Test(
+        "M1: claims in a hurry that time out do not open the breaker for those with patience",
+        arguments: [(Duration.seconds(60), false), (.zero, true)])
+    func hurry(enforced: Duration, opens: Bool) async throws {
+        let google = try await FakeGoogle(method: { count in
+            count == 0 ? FakeGoogle.json(200, "{}") : .init("", then: .silence)
+        })
+        let store = try google.open(patience: enforced)
+        let outcomes = try await TestLoop().run { resident in
+            let session = store.makeSession(on: resident.loop)
+            defer { session.close() }
+            let waiter = Waiter(loop: resident.loop)
+            // The first one waits for the access token.
+            let patience =
+                [Duration.seconds(20)] + [Duration](repeating: .milliseconds(50), count: 6)
+            var outcomes: [ClaimOutcome] = []
+            for patience in patience {
+                outcomes.append(
+                    await session.claim(
+                        FakeGoogle.claim(), waiter: waiter, until: .now.advanced(by: patience)))
+            }
+            return outcomes
+        }
+        #expect(outcomes.first == .claimed)
+        #expect(!outcomes.prefix(6).contains(.unavailable(.breakerOpen)))
+        #expect((outcomes.last == .unavailable(.breakerOpen)) == opens)
+    }
+
     @Test("one client's strange token does not close the service for all")
     func strangeToken() async throws {
         let google = try await FakeGoogle(method: { _ in FakeGoogle.json(400, "") })

@@ -183,6 +183,28 @@ struct RedisSingleTests {
         }
     }
 
+    @Test("M1: claims in a hurry that time out do not open the breaker for those with patience")
+    func hurry() async throws {
+        let server = try await RedisServer()
+        var settings = RedisSettings.single(server)
+        settings.patience = .milliseconds(300)
+        settings.stallTimeout = .seconds(60)
+        try await withCaller(settings) { caller in
+            server.pause(true)
+            for _ in 0..<8 {
+                let outcome = await caller.claim(.fresh(), patience: .milliseconds(20))
+                #expect(outcome == .unavailable(.timeout))
+            }
+            #expect(caller.store.statistics.breaker == .closed)
+            for _ in 0..<5 {
+                let outcome = await caller.claim(.fresh(), patience: .milliseconds(300))
+                #expect(outcome == .unavailable(.timeout))
+            }
+            #expect(caller.store.statistics.breaker == .open)
+            server.pause(false)
+        }
+    }
+
     @Test("R12: a full server (noeviction) is full; claims that it has are reused")
     func full() async throws {
         let server = try await RedisServer(["maxmemory-policy noeviction"])
