@@ -160,7 +160,7 @@ final class RedisConnection {
             return
         }
         let marker = RedisMarker(
-            identity: identity, second: loop.wallMicroseconds / 1_000_000 + 1)
+            identity: identity, second: RedisMarker.second(on: loop, server: clock))
         lostMarker = marker
         context.memory.adopt(marker.second, at: loop.now)
         context.notices.remark(

@@ -5,6 +5,8 @@ struct RedisMarkerKeeper {
     let link: RedisLink
     let identity: [UInt8]
     let keys: [[UInt8]]
+    /// The server's clock.
+    let clock: RedisServerClock
     let context: RedisContext
     let loop: EventLoop
 
@@ -33,7 +35,7 @@ struct RedisMarkerKeeper {
         guard let primary = places.first?.key else {
             throw RedisFailure(refusal, to: "tell the marker of its memory")
         }
-        let second = known ?? loop.wallMicroseconds / 1_000_000 + 1
+        let second = known ?? RedisMarker.second(on: loop, server: clock)
         let marker = RedisMarker(identity: identity, second: second)
         var commands: [RedisCommand] = []
         for place in places where !place.isThere {

@@ -41,7 +41,8 @@ struct RedisSetUp {
             throw RedisFailure(replies[2].errorCode ?? "ERR", to: "tell the time")
         }
         let markers = RedisMarkerKeeper(
-            link: link, identity: facts.identity, keys: markerKeys, context: context, loop: loop)
+            link: link, identity: facts.identity, keys: markerKeys, clock: clock, context: context,
+            loop: loop)
         identity = facts.identity
         self.clock = clock
         markerKey = try await markers.keep(server: server, until: deadline)

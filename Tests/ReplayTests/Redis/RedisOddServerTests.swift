@@ -1,5 +1,7 @@
+import Foundation
 import Reactor
 import Synchronization
+import TestKit
 import Testing
 
 @testable import Replay
@@ -64,6 +66,36 @@ struct RedisOddServerTests {
         try await withCaller(server.settings) { _ in
             try await until("it connects again") { server.connectionCount >= 2 }
         }
+    }
+
+    @Test(
+        "R13: an empty memory starts by the later clock, ours or the server's, within reason",
+        arguments: [(-100, 0), (100, 100), (3600, 300)] as [(Int64, Int64)])
+    func emptyMemory(ahead: Int64, expected: Int64) async throws {
+        let marker = Mutex<String?>(nil)
+        let server = try FakeRedis { words in
+            switch (words.first, words.count) {
+            case ("TIME", _): .send(FakeRedis.time(ahead: ahead))
+            case ("GET", _): .send(marker.withLock { $0.map(FakeRedis.bulk) ?? "$-1\r\n" })
+            case ("SET", 4):
+                marker.withLock { marker in
+                    marker = words[2]
+                    return .send("+OK\r\n")
+                }
+            default: .usual
+            }
+        }
+        let before = Int64(Date.now.timeIntervalSince1970)
+        let caller = try RedisCaller(server.settings)
+        let store = caller.store
+        try await TestLoop().run { resident in
+            let session = store.makeSession(on: resident.loop)
+            await session.warmUp(
+                waiter: Waiter(loop: resident.loop), until: .now.advanced(by: .seconds(10)))
+            session.close()
+        }
+        let after = Int64(Date.now.timeIntervalSince1970)
+        #expect((before + expected...after + expected + 1).contains(store.reliableSince))
     }
 
     @Test("a log-in that is refused is denied; the password is in no event")
