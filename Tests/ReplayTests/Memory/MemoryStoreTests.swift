@@ -68,6 +68,21 @@ struct MemoryStoreTests {
         #expect(await caller.claim(longer) == .claimed)
     }
 
+    @Test("R4: of all that one pass forgot, the latest end of life counts, in whatever order")
+    func latestForgotten() async throws {
+        let (store, caller) = try await open()
+        // Neighbours in one table: the one that lives longer is come to first.
+        let claims = [(1, 1200), (2, 1100)].map { low, retainedUntil in
+            Claim(
+                key: ClaimKey(high: 0, low: low), issuedAt: 1001, retainedUntil: retainedUntil,
+                at: later)
+        }
+        #expect(await caller.claimAll(claims) == [.claimed, .claimed])
+        purge(store, at: .second(1200))
+        #expect(store.statistics.entries == 0)
+        #expect(await caller.claimAll(claims) == [.expired, .expired])
+    }
+
     @Test("R4: a clock that runs an hour ahead for a while forgets nothing and refuses nothing")
     func clockStepsForward() async throws {
         let (store, caller) = try await open()
