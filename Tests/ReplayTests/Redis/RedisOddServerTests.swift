@@ -118,8 +118,8 @@ struct RedisOddServerTests {
     @Test("a server that closes every connection is not asked in a busy loop")
     func backsOff() async throws {
         let server = try FakeRedis { _ in .close }
+        let start = ContinuousClock.now
         try await withCaller(server.settings) { caller in
-            let start = ContinuousClock.now
             try await until("some attempts") { server.connectionCount >= 5 }
             // 50 ms, doubled four times, less what the jitter takes.
             #expect(ContinuousClock.now - start > .milliseconds(500))
