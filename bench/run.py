@@ -14,7 +14,7 @@ from harness.lock import alone
 from harness.measurement import Effort, measure, measure_idle
 from harness.processes import Broken
 from harness.report import Results, report
-from harness.workloads import IDLE, IDLE_CONNECTIONS, IDLE_CONTESTANTS, NAMES, WORKLOADS
+from harness.workloads import IDLE_CONNECTIONS, IDLE_WORKLOADS, NAMES, WORKLOADS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -88,23 +88,24 @@ def _run(options: argparse.Namespace, setting: Setting, results: Results, raw) -
                     f"{run.proxy_core:.0%} {run.load_core:.0%}  foreign {run.foreign:.0%}",
                     file=sys.stderr,
                 )
-    if IDLE not in options.workloads:
-        return
-    for contestant in IDLE_CONTESTANTS:
-        if contestant.program not in taking_part:
+    for workload in IDLE_WORKLOADS:
+        if workload.name not in options.workloads:
             continue
-        try:
-            idle = measure_idle(contestant, IDLE_CONNECTIONS, setting)
-        except (Broken, OSError) as why:
-            results.absent.append(f"{contestant.label} in {IDLE}: {why}")
-            continue
-        results.idle.append(idle)
-        raw.write(json.dumps(asdict(idle)) + "\n")
-        print(
-            f"{IDLE:20} {contestant.label:36} {idle.with_connections_mib:8.1f} MiB "
-            f"with {idle.connections:,} connections, {idle.before_mib:.1f} before",
-            file=sys.stderr,
-        )
+        for contestant in workload.contestants:
+            if contestant.program not in taking_part:
+                continue
+            try:
+                idle = measure_idle(workload, contestant, IDLE_CONNECTIONS, setting)
+            except (Broken, OSError) as why:
+                results.absent.append(f"{contestant.label} in {workload.name}: {why}")
+                continue
+            results.idle.append(idle)
+            raw.write(json.dumps(asdict(idle)) + "\n")
+            print(
+                f"{workload.name:20} {contestant.label:36} {idle.with_connections_mib:8.1f} MiB "
+                f"with {idle.connections:,} connections, {idle.before_mib:.1f} before",
+                file=sys.stderr,
+            )
 
 
 def _note_absent(setting: Setting, results: Results) -> None:

@@ -8,6 +8,9 @@ from .certificate import Certificate
 from .tokens import APP_ID, AUDIENCE, ISSUER, PROJECT_ID, PROJECT_NUMBER, TokenSet
 
 BACKEND_PORT = 18300
+GRPC_BACKEND_PORT = 18301
+# A message as gRPC frames it: not compressed, its length, 200 bytes. Calls and answers are the same.
+GRPC_MESSAGE = b"\0" + (200).to_bytes(4, "big") + b"m" * 200
 # More than any workload opens, and small enough not to charge nginx for slots that nobody uses.
 CONNECTIONS = 12_000
 
@@ -16,6 +19,8 @@ def backend(run: Path) -> str:
     """nginx that answers from memory; it never writes a log and never closes a connection."""
     (run / "files").mkdir(exist_ok=True)
     (run / "files" / "1mib").write_bytes(b"m" * (1 << 20))
+    (run / "files" / "10mib").write_bytes(b"m" * (10 << 20))
+    (run / "files" / "message").write_bytes(GRPC_MESSAGE)
     # `return` takes at most 4 KiB a literal, so the 16 KiB answer is sixteen of 1 KiB.
     return _nginx(
         run,
@@ -25,9 +30,20 @@ def backend(run: Path) -> str:
     listen 127.0.0.1:{BACKEND_PORT} backlog=4096;
     set $kib "{"k" * 1024}";
     location = /1mib {{ root {run}/files; }}
+    location = /10mib {{ root {run}/files; }}
     location = /16kib {{ return 200 "{"$kib" * 16}"; }}
     location = /verdict {{ return 200 "$http_x_appcheck_verdict"; }}
     location / {{ return 200 "{"x" * 200}"; }}
+  }}
+  server {{
+    listen 127.0.0.1:{GRPC_BACKEND_PORT} http2 backlog=4096;
+    default_type application/grpc; add_trailer grpc-status 0;
+    # A file is not for POST, but 405 may be answered with it. The mirror, of nothing, reads the call first. Includes
+    # that are not there take the length away, which servers of gRPC do not send.
+    ssi on; ssi_types application/grpc;
+    location / {{ mirror /nothing; root {run}/files; try_files /message =404; error_page 405 =200 /message; }}
+    location = /message {{ root {run}/files; }}
+    location = /nothing {{ internal; return 204; }}
   }}""",
     )
 
@@ -38,6 +54,8 @@ def nginx(
     location: str,
     access_log: str = "access_log off;",
     certificate: Certificate | None = None,
+    *,
+    grpc: bool = False,
 ) -> str:
     """nginx as a reverse proxy; `location` is what it does with every request."""
     tls = (
@@ -50,8 +68,8 @@ def nginx(
         run,
         f"""
   upstream backend {{
-    server 127.0.0.1:{BACKEND_PORT};
-    keepalive 128; keepalive_requests 1000000000; keepalive_timeout 3600s;
+    server 127.0.0.1:{_backend_port(grpc)};
+    keepalive 256; keepalive_requests 1000000000; keepalive_timeout 3600s;
   }}
   proxy_http_version 1.1; proxy_set_header Connection ""; proxy_set_header Host $host;
   proxy_buffers 16 16k; proxy_max_temp_file_size 0;
@@ -61,7 +79,7 @@ def nginx(
     '"duration":$request_time,"upstream":"$upstream_addr",'
     '"upstream_duration":"$upstream_response_time","user_agent":"$http_user_agent"}}';
   server {{
-    listen 127.0.0.1:{port} {"ssl " if certificate else ""}backlog=4096;
+    listen 127.0.0.1:{port} {"ssl http2 " if certificate else ""}backlog=4096;
     {tls}
     {access_log}
     location / {{ {location} }}
@@ -85,10 +103,16 @@ http {{
 """
 
 
-def haproxy(port: int, rules: str = "", certificate: Certificate | None = None) -> str:
+def haproxy(
+    port: int,
+    rules: str = "",
+    certificate: Certificate | None = None,
+    *,
+    grpc: bool = False,
+) -> str:
     """HAProxy with one thread; `rules` come before the backend is chosen."""
     # By itself it asks for two descriptors per possible connection, and gives up where that is too many.
-    tls = f" ssl crt {certificate.both} alpn http/1.1" if certificate else ""
+    tls = f" ssl crt {certificate.both} alpn h2,http/1.1" if certificate else ""
     descriptors = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return f"""global
   nbthread 1
@@ -107,7 +131,7 @@ frontend public
 {rules}
   default_backend origin
 backend origin
-  server only 127.0.0.1:{BACKEND_PORT} pool-max-conn 256
+  server only 127.0.0.1:{_backend_port(grpc)} pool-max-conn 256{" proto h2" if grpc else ""}
 """
 
 
@@ -133,6 +157,8 @@ def envoy(
     tokens: TokenSet | None = None,
     cache: int = 0,
     certificate: Certificate | None = None,
+    *,
+    grpc: bool = False,
 ) -> str:
     """Envoy, with jwt_authn when `tokens` are given and its cache of `cache` tokens when not 0."""
     extension = "type.googleapis.com/envoy.extensions.filters"
@@ -192,10 +218,18 @@ def envoy(
         "load_assignment": {
             "cluster_name": "backend",
             "endpoints": [
-                {"lb_endpoints": [{"endpoint": {"address": _socket_address(BACKEND_PORT)}}]}
+                {"lb_endpoints": [{"endpoint": {"address": _socket_address(_backend_port(grpc))}}]}
             ],
         },
     }
+    if grpc:
+        options = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+        cluster["typed_extension_protocol_options"] = {
+            options: {
+                "@type": f"type.googleapis.com/{options}",
+                "explicit_http_config": {"http2_protocol_options": {}},
+            }
+        }
     listener = {
         "name": "public",
         "address": _socket_address(port),
@@ -220,10 +254,17 @@ def envoy(
             "name": "envoy.transport_sockets.tls",
             "typed_config": {
                 "@type": f"{sockets}.DownstreamTlsContext",
-                "common_tls_context": {"tls_certificates": [pair]},
+                "common_tls_context": {
+                    "alpn_protocols": ["h2", "http/1.1"],
+                    "tls_certificates": [pair],
+                },
             },
         }
     return json.dumps({"static_resources": {"listeners": [listener], "clusters": [cluster]}})
+
+
+def _backend_port(grpc: bool) -> int:
+    return GRPC_BACKEND_PORT if grpc else BACKEND_PORT
 
 
 def _socket_address(port: int) -> dict:
@@ -241,6 +282,7 @@ def portcullis(
     routes: int = 1,
     claims: str | None = None,
     certificate: Certificate | None = None,
+    grpc: bool = False,
 ) -> str:
     """Portcullis with one worker; see `route_paths` for what more than one route means. `claims` names the store
     of spent tokens."""
@@ -261,7 +303,7 @@ max_entries = 400000
     )
     tls = (
         f'tls.certificates = [{{ certificate = "{certificate.certificate}", '
-        f'key = "{certificate.key}" }}]\n'
+        f'key = "{certificate.key}" }}]\nprotocols = ["h2", "http/1.1"]\n'
         if certificate
         else ""
     )
@@ -286,7 +328,8 @@ jwks = "{tokens.key_set}"
 apps = {{ ios = "{APP_ID}" }}
 
 [upstream.backend]
-servers = ["127.0.0.1:{BACKEND_PORT}"]
+servers = ["127.0.0.1:{_backend_port(grpc)}"]
+{'protocol = "h2c"' if grpc else ""}
 {replay}"""
     return head + "".join(
         f"""

@@ -34,8 +34,6 @@ class Contestant:
     """Whether a tampered token must be refused before the run counts."""
     claims: bool = False
     """Whether it must take each token once before the run counts."""
-    tls: bool = False
-    """It speaks TLS."""
     log_to: str | None = None
     """A file for standard output (where Portcullis logs), relative to the run's folder."""
 
@@ -85,7 +83,6 @@ def portcullis(
         ),
         verifies=app_check == "enforce",
         claims="claims" in options,
-        tls=tls,
         log_to=log_to,
     )
 
@@ -96,31 +93,38 @@ def nginx(
     log: str = "",
     *,
     tls: bool = False,
+    grpc: bool = False,
 ) -> Contestant:
     """nginx; `log` names a log format, written to a file in the run's folder."""
 
     def configuration(run: Path, setting: Setting) -> str:
         access_log = f"access_log {run}/access.log {log};" if log else "access_log off;"
         certificate = setting.certificate if tls else None
-        return configurations.nginx(run, PORT, location, access_log, certificate)
+        return configurations.nginx(run, PORT, location, access_log, certificate, grpc=grpc)
 
-    return Contestant(label, "nginx", configuration, tls=tls)
+    return Contestant(label, "nginx", configuration)
 
 
 def haproxy(
-    label: str = "HAProxy", bits: int | None = None, *, tls: bool = False
+    label: str = "HAProxy", bits: int | None = None, *, tls: bool = False, grpc: bool = False
 ) -> Contestant:
     """HAProxy, verifying by the key of `bits` when given."""
 
     def configuration(run: Path, setting: Setting) -> str:
         rules = configurations.haproxy_token_rules(setting.tokens, bits) if bits else ""
-        return configurations.haproxy(PORT, rules, setting.certificate if tls else None)
+        certificate = setting.certificate if tls else None
+        return configurations.haproxy(PORT, rules, certificate, grpc=grpc)
 
-    return Contestant(label, "haproxy", configuration, verifies=bits is not None, tls=tls)
+    return Contestant(label, "haproxy", configuration, verifies=bits is not None)
 
 
 def envoy(
-    label: str = "Envoy", *, verifies: bool = False, cache: int = 0, tls: bool = False
+    label: str = "Envoy",
+    *,
+    verifies: bool = False,
+    cache: int = 0,
+    tls: bool = False,
+    grpc: bool = False,
 ) -> Contestant:
     """Envoy, with jwt_authn when it `verifies`, and a cache of that many tokens when not 0."""
 
@@ -130,6 +134,7 @@ def envoy(
             setting.tokens if verifies else None,
             cache,
             setting.certificate if tls else None,
+            grpc=grpc,
         )
 
-    return Contestant(label, "envoy", configuration, verifies=verifies, tls=tls)
+    return Contestant(label, "envoy", configuration, verifies=verifies)

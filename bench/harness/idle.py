@@ -5,7 +5,7 @@ import socket
 import ssl
 from contextlib import contextmanager
 
-from .load import any_certificate
+from .probes import any_certificate
 from .processes import Broken
 
 _REQUEST = b"GET /small HTTP/1.1\r\nHost: 127.0.0.1\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n"
@@ -23,8 +23,8 @@ def possible(wanted: int) -> int:
 @contextmanager
 def connections(port: int, count: int, *, tls: bool = False):
     """`count` open connections, each of which has had one request answered and then kept silent."""
-    sockets: list[socket.socket] = []
     context = any_certificate()
+    sockets: list[socket.socket] = []
     try:
         for _ in range(count):
             connection = socket.create_connection(("127.0.0.1", port), 10)

@@ -3,8 +3,9 @@
 import time
 from dataclasses import dataclass
 
-from . import idle, load
+from . import idle, probes
 from .contestants import PORT, Contestant, Setting
+from .load import Load
 from .processes import (
     LOAD_CORE,
     PROXY_CORE,
@@ -16,7 +17,7 @@ from .processes import (
     resident_bytes,
 )
 from .stage import folder_in_memory, running_backend, running_proxy, staged
-from .workloads import ONCE_LENGTH, Workload
+from .workloads import ONCE_LENGTH, IdleWorkload, Workload
 
 # Foreign work of more than this share of a core spoils a run.
 FOREIGN_LIMIT = 0.08
@@ -81,10 +82,10 @@ def _measure_once(
     warm_up, seconds = ONCE_LENGTH if workload.once else (effort.warm_up, effort.seconds)
     speed = core_speed()
     with staged(workload, index, setting) as stage:
-        load.wrk(PORT, stage.warm_up, warm_up, tls=stage.tls)
+        stage.load(warm_up, warming=True)
         cores = CoreTimes.now()
         backend_before, proxy_before = cpu_time(stage.backend), cpu_time(stage.proxy)
-        seen = load.wrk(PORT, stage.requests, seconds, tls=stage.tls)
+        seen = stage.load(seconds)
         proxy_cpu = cpu_time(stage.proxy) - proxy_before
         backend_cpu = cpu_time(stage.backend) - backend_before
         now = CoreTimes.now()
@@ -110,7 +111,7 @@ def _measure_once(
     )
 
 
-def _check_answers(workload: Workload, seen: load.Load) -> None:
+def _check_answers(workload: Workload, seen: Load) -> None:
     expected = seen.requests if workload.status >= 400 else 0
     if seen.requests == 0 or seen.error_statuses != expected:
         raise Broken(f"{seen.error_statuses} of {seen.requests} answers had status 400 or more")
@@ -122,6 +123,7 @@ def _check_answers(workload: Workload, seen: load.Load) -> None:
 class IdleRun:
     """What idle connections cost one contestant."""
 
+    workload: str
     contestant: str
     connections: int
     before_mib: float
@@ -133,7 +135,9 @@ class IdleRun:
         return (self.with_connections_mib - self.before_mib) * 1024 / self.connections
 
 
-def measure_idle(contestant: Contestant, wanted: int, setting: Setting) -> IdleRun:
+def measure_idle(
+    workload: IdleWorkload, contestant: Contestant, wanted: int, setting: Setting
+) -> IdleRun:
     """Resident memory before and with so many idle connections (fewer if the system allows fewer)."""
     count = idle.possible(wanted)
     with (
@@ -141,11 +145,13 @@ def measure_idle(contestant: Contestant, wanted: int, setting: Setting) -> IdleR
         running_backend(folder),
         running_proxy(folder, contestant, setting) as proxy,
     ):
-        load.await_answer(PORT, "/small", "", 200, tls=contestant.tls)
+        probes.await_answer(PORT, "/small", "", 200, tls=workload.tls)
         before = resident_bytes(proxy)
-        with idle.connections(PORT, count, tls=contestant.tls) as sockets:
+        with idle.connections(PORT, count, tls=workload.tls) as sockets:
             # Idle is what has been quiet for a while: a proxy may give back what it held for the request.
             time.sleep(IDLE_SECONDS)
             resident = resident_bytes(proxy)
             alive = idle.still_open(sockets)
-    return IdleRun(contestant.label, count, before / (1 << 20), resident / (1 << 20), alive)
+    return IdleRun(
+        workload.name, contestant.label, count, before / (1 << 20), resident / (1 << 20), alive
+    )

@@ -10,8 +10,8 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from . import load
-from .contestants import PORT, Setting
+from .contestants import Setting
+from .load import Load
 from .processes import LOAD_CORE, Broken, cpu_time
 from .stage import Stage, Wrapping, staged
 from .workloads import Workload
@@ -54,12 +54,12 @@ def _functions(
     _need("perf", "linux-perf")
     data = folder / "perf.data"
     with staged(workload, index, setting) as stage:
-        load.wrk(PORT, stage.warm_up, _WARM_UP, tls=stage.tls)
+        stage.load(_WARM_UP, warming=True)
         command = ["perf", "record", "-q", "-F", str(_FREQUENCY), "-e", "cpu-clock", "-g"]
         command += ["-o", str(data), "-p", str(stage.proxy)]
         recorder = _on_load_core(command)
         before = cpu_time(stage.proxy)
-        seen = load.wrk(PORT, stage.requests, seconds, tls=stage.tls)
+        seen = stage.load(seconds)
         used = cpu_time(stage.proxy) - before
         _interrupt(recorder)
     report = ["perf", "report", "-i", str(data), "--stdio", "--no-children", "-g", "none"]
@@ -97,12 +97,12 @@ def _functions(
 def _system_calls(workload: Workload, index: int, setting: Setting, seconds: int) -> str:
     _need("strace", "strace")
     with staged(workload, index, setting) as stage:
-        load.wrk(PORT, stage.warm_up, 1, tls=stage.tls)
+        stage.load(1, warming=True)
         summary = stage.requests.with_name("strace.txt")
         tracer = _on_load_core(
             ["strace", "-c", "-f", "-U", "name,calls,errors", "-o", summary, "-p", str(stage.proxy)]
         )
-        seen = load.wrk(PORT, stage.requests, seconds, tls=stage.tls)
+        seen = stage.load(seconds)
         _interrupt(tracer)
         told = summary.read_text()
     lines = [
@@ -129,9 +129,9 @@ def _allocations(
         environment=(("LD_PRELOAD", str(library)), ("ALLOCATION_COUNTS", str(counts)))
     )
     with staged(workload, index, setting, wrapping) as stage:
-        load.wrk(PORT, stage.warm_up, _WARM_UP, tls=stage.tls)
+        stage.load(_WARM_UP, warming=True)
         before = struct.unpack("QQ", counts.read_bytes())
-        seen = load.wrk(PORT, stage.requests, seconds, tls=stage.tls)
+        seen = stage.load(seconds)
         after = struct.unpack("QQ", counts.read_bytes())
     allocations, size = ((b - a) / seen.requests for a, b in zip(before, after))
     return (
@@ -193,8 +193,8 @@ def _simulated(
     options: tuple[str, ...] = (),
     sorting: tuple[str, ...] = ("Ir",),
     warm_up: int = 1,
-) -> tuple[load.Load, dict[str, int], Counter[str]]:
-    """What wrk saw of a proxy under callgrind, the sum of each event, and the events that `sorting`
+) -> tuple[Load, dict[str, int], Counter[str]]:
+    """What the load generator saw of a proxy under callgrind, the sum of each event, and the events that `sorting`
     names by function."""
     _need("valgrind", "valgrind")
     for old in folder.glob("callgrind.out*"):
@@ -209,10 +209,10 @@ def _simulated(
         # With caches to fill, the warm-up must be simulated too; its counts are thrown away.
         if options:
             _callgrind(stage, "-i", "on")
-        load.wrk(PORT, stage.warm_up, warm_up, tls=stage.tls)
+        stage.load(warm_up, warming=True)
         _callgrind(stage, "-i", "on")
         _callgrind(stage, "-z")
-        seen = load.wrk(PORT, stage.requests, seconds, tls=stage.tls)
+        seen = stage.load(seconds)
         _callgrind(stage, "-i", "off")
     files = sorted(folder.glob("callgrind.out*"), key=lambda file: file.stat().st_size)
     if not files:

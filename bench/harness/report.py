@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+from . import h2load, handshakes
 from .contestants import Setting, executables
 from .measurement import FOREIGN_LIMIT, IdleRun, Run
 from .workloads import (
     CLAIMS_IN_FILE,
     CLAIMS_IN_MEMORY,
-    IDLE_CONTESTANTS,
+    IDLE_WORKLOADS,
     PLAIN_NGINX,
     PORTCULLIS,
     WITHOUT_CLAIMS,
@@ -61,8 +62,9 @@ def report(results: Results, setting: Setting, effort: str) -> str:
     for workload in WORKLOADS:
         if rows := _table(workload, results):
             parts += [f"## {workload.name}: {workload.title}", "", *rows, ""]
-    if results.idle:
-        parts += ["## idle: memory with idle keep-alive connections", "", *_idle(results), ""]
+    for idle in IDLE_WORKLOADS:
+        if runs := [run for run in results.idle if run.workload == idle.name]:
+            parts += [f"## {idle.name}: {idle.title}", "", *_idle(runs), ""]
     if results.absent:
         parts += ["## Did not take part", "", *(f"- {line}" for line in results.absent), ""]
     return "\n".join(parts)
@@ -83,8 +85,10 @@ def _machine(setting: Setting, effort: str) -> list[str]:
         f"{os.cpu_count()} × {processor[1] if processor else platform.machine()}, Linux "
         f"{platform.release()}; {', '.join(versions)}.",
         "",
-        "The proxy has core 0 to itself (one worker), load generator (wrk, 64 keep-alive "
-        "connections) and backend (nginx) share core 1. "
+        "The proxy has core 0 to itself (one worker), load generator and backend (nginx) share "
+        f"core 1. wrk has 64 keep-alive connections, h2load {h2load.CONNECTIONS} "
+        f"of {h2load.STREAMS} streams each, and {handshakes.THREADS} connections at a time are "
+        "new where handshakes are measured. "
         f"{effort} Contestants take turns; figures are medians.",
         "",
         "CPU µs is user + system time of the proxy process per answered request. ×ref is that "
@@ -140,12 +144,12 @@ def _table(workload: Workload, results: Results) -> list[str]:
     return lines
 
 
-def _idle(results: Results) -> list[str]:
+def _idle(runs: list[IdleRun]) -> list[str]:
     lines = [
         "| | connections | still open | RSS before, MiB | RSS with them, MiB | KiB/connection |",
         "|---|--:|--:|--:|--:|--:|",
     ]
-    for run in results.idle:
+    for run in runs:
         lines.append(
             f"| {run.contestant} | {run.connections:,} | {run.still_open:,} | {run.before_mib:.1f} "
             f"| {run.with_connections_mib:.1f} | {run.kib_per_connection:.2f} |"
@@ -226,14 +230,30 @@ def _goals(results: Results) -> list[str]:
         few * 1.05 if few is not None else None,
         "µs",
     )
-    idle = {run.contestant: run.with_connections_mib for run in results.idle}
-    nginx = idle.get(IDLE_CONTESTANTS[1].label)
-    goal(
-        "idle connections take at most 1.2 × nginx's memory",
-        idle.get(PORTCULLIS),
-        nginx * 1.2 if nginx is not None else None,
-        "MiB",
-    )
+    for workload in WORKLOADS:
+        if not workload.beats_peers:
+            continue
+        for figure, name, unit in (("cpu_us", "CPU", "µs"), ("p99_ms", "p99", "ms")):
+            figures = (middle(workload.name, who.label, figure) for who in workload.contestants[1:])
+            goal(
+                f"{workload.name}: {name} is not above the best peer's",
+                middle(workload.name, PORTCULLIS, figure),
+                min((each for each in figures if each is not None), default=None),
+                unit,
+            )
+    for idle in IDLE_WORKLOADS:
+        held = {
+            run.contestant: run.with_connections_mib
+            for run in results.idle
+            if run.workload == idle.name
+        }
+        nginx = held.get(PLAIN_NGINX)
+        goal(
+            f"{idle.name}: at most {idle.limit} × nginx's memory",
+            held.get(PORTCULLIS),
+            nginx * idle.limit if nginx is not None else None,
+            "MiB",
+        )
     if not lines:
         return []
     return ["| goal | reached | limit | |", "|---|--:|--:|---|", *lines]

@@ -7,22 +7,41 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import configurations, load, tokens
+from . import configurations, probes, tokens
 from .contestants import PORT, Contestant, Setting, executables
+from .h2load import h2load
+from .handshakes import handshakes
+from .load import Load, wrk
 from .processes import LOAD_CORE, PROXY_CORE, Broken, running
-from .workloads import ONCE_LENGTH, Workload, request_lines
+from .workloads import ONCE_LENGTH, Client, Workload, request_lines
 
 
 @dataclass(frozen=True)
 class Stage:
-    """What runs, by process id, and the file of requests for it."""
+    """What runs, by process id, and the files of requests for it."""
+
+    workload: Workload
 
     backend: int
     proxy: int
     requests: Path
     warm_up: Path
     """The same requests, or others where none may come twice."""
-    tls: bool
+
+    def load(self, seconds: float, *, warming: bool = False) -> Load:
+        """What the workload's clients do for whole `seconds`."""
+        requests = self.warm_up if warming else self.requests
+        client = self.workload.client
+        if client is Client.WRK:
+            return wrk(
+                PORT, requests, seconds, self.workload.connections, tls=self.workload.tls
+            )
+        # These repeat one request.
+        path, _, token = requests.read_text().splitlines()[0].partition("\t")
+        if client in (Client.H2LOAD, Client.GRPC):
+            call = _call(requests.parent) if client is Client.GRPC else None
+            return h2load(PORT, path, token, seconds, requests.parent, call)
+        return handshakes(PORT, path, token, seconds, resumed=client is Client.RESUMPTIONS)
 
 
 @dataclass(frozen=True)
@@ -53,8 +72,9 @@ def staged(
             running_backend(folder) as backend,
             running_proxy(folder, contestant, setting, wrapping) as proxy,
         ):
-            _check(workload, contestant, lines, genuine)
-            yield Stage(backend, proxy, requests, warm_up, workload.tls)
+            _call(folder).write_bytes(configurations.GRPC_MESSAGE)
+            _check(workload, contestant, lines, genuine, folder)
+            yield Stage(workload, backend, proxy, requests, warm_up)
 
 
 @contextmanager
@@ -92,18 +112,35 @@ def running_proxy(
     return running(command, PROXY_CORE, PORT, folder, output, dict(wrapping.environment))
 
 
-def _check(workload: Workload, contestant: Contestant, lines: list[str], genuine: list[str]) -> None:
+def _call(folder: Path) -> Path:
+    """The body of every gRPC call."""
+    return folder / "call"
+
+
+def _check(
+    workload: Workload, contestant: Contestant, lines: list[str], genuine: list[str], folder: Path
+) -> None:
     """Proves with single requests that the contestant does what its row says."""
     path, _, token = lines[0].partition("\t")
     if workload.once:
         # A token that the run does not need.
         token = genuine[0]
-    load.await_answer(PORT, path, token, workload.status, tls=workload.tls)
+    call = _call(folder) if workload.client is Client.GRPC else None
+    h2 = workload.client in (Client.H2LOAD, Client.GRPC)
+
+    def expect(path: str, token: str, status: int) -> bytes:
+        return probes.await_answer(
+            PORT, path, token, status, tls=workload.tls, h2=h2, call=call
+        )
+
+    answer = expect(path, token, workload.status)
+    if call and configurations.GRPC_MESSAGE not in answer:
+        raise Broken(f"a call was answered with {answer[-500:]!r}")
     if contestant.claims:
-        load.await_answer(PORT, path, token, 401, tls=workload.tls)
+        expect(path, token, 401)
     if genuine and contestant.verifies:
-        load.await_answer(PORT, path, tokens.tampered(token), 401, tls=workload.tls)
-        if contestant.program == "portcullis" and not contestant.claims:
-            verdict = load.await_answer(PORT, "/verdict", token, 200, tls=workload.tls)
+        expect(path, tokens.tampered(token), 401)
+        if contestant.program == "portcullis" and not contestant.claims and not call:
+            verdict = expect("/verdict", token, 200)
             if verdict != b"verified":
                 raise Broken(f"the backend was told {verdict!r} instead of verified")

@@ -1,6 +1,7 @@
 """What is measured."""
 
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from . import configurations
 from .contestants import Contestant, envoy, haproxy, nginx, portcullis
@@ -12,6 +13,21 @@ CLAIMS_IN_MEMORY = "Portcullis, claims in memory"
 CLAIMS_IN_FILE = "Portcullis, claims in a file"
 # Seconds of warm-up and of measuring; what is warmed up with is used up, too.
 ONCE_LENGTH = (1, 4)
+_CALL_PATH = "/bench.Echo/Say"
+
+
+class Client(Enum):
+    """Who asks; all but the first over TLS."""
+
+    WRK = auto()
+    """HTTP/1.1 with keep-alive."""
+    H2LOAD = auto()
+    GRPC = auto()
+    """Unary calls over HTTP/2, on both sides of the proxy."""
+    HANDSHAKES = auto()
+    """A new connection, with a new session, for each request."""
+    RESUMPTIONS = auto()
+    """A new connection, with the session of one before, for each request."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +50,11 @@ class Workload:
     """The routes of each contestant, where the paths differ by contestant."""
     status: int = 200
     tls: bool = False
-    """Over TLS, with keep-alive: records, not handshakes."""
+    client: Client = Client.WRK
+    connections: int = 64
+    """Of wrk; the other clients have their own number."""
+    beats_peers: bool = False
+    """Whether it is a goal to need no more CPU than the best of the peers, and to have no higher p99."""
     raw_verification: bool = False
     """Measure `openssl speed` of that key size between the runs."""
 
@@ -47,6 +67,59 @@ def _plain(name: str, title: str, path: str) -> Workload:
         envoy(),
     )
     return Workload(name, title, contestants, PLAIN_NGINX, path=path)
+
+
+def _plain_tls(
+    name: str,
+    title: str,
+    path: str = "/small",
+    client: Client = Client.WRK,
+    connections: int = 64,
+) -> Workload:
+    grpc = client is Client.GRPC
+    contestants = (
+        portcullis(PORTCULLIS, app_check="off", tls=True, grpc=grpc),
+        nginx(location=_nginx_location(grpc), tls=True, grpc=grpc),
+        haproxy(tls=True, grpc=grpc),
+        envoy(tls=True, grpc=grpc),
+    )
+    return Workload(
+        name,
+        title,
+        contestants,
+        PLAIN_NGINX,
+        path=path,
+        tls=True,
+        client=client,
+        connections=connections,
+        beats_peers=True,
+    )
+
+
+def _token_same_tls(
+    name: str, title: str, path: str = "/small", client: Client = Client.WRK
+) -> Workload:
+    grpc = client is Client.GRPC
+    contestants = (
+        portcullis(PORTCULLIS, app_check="enforce", tls=True, grpc=grpc),
+        nginx(location=_nginx_location(grpc), tls=True, grpc=grpc),
+        haproxy("HAProxy, jwt_verify", bits=2048, tls=True, grpc=grpc),
+        envoy("Envoy, jwt_authn with cache", verifies=True, cache=100, tls=True, grpc=grpc),
+    )
+    return Workload(
+        name,
+        title,
+        contestants,
+        PLAIN_NGINX,
+        path=path,
+        tls=True,
+        client=client,
+        beats_peers=True,
+    )
+
+
+def _nginx_location(grpc: bool) -> str:
+    return "grpc_pass grpc://backend;" if grpc else "proxy_pass http://backend;"
 
 
 def _distinct(bits: int) -> Workload:
@@ -121,33 +194,44 @@ WORKLOADS = (
         bits=None,
         status=401,
     ),
-    Workload(
-        "tls-plain",
-        "Plain forwarding over TLS 1.3, 200-byte answers",
-        (
-            portcullis(PORTCULLIS, app_check="off", tls=True),
-            nginx(tls=True),
-            haproxy(tls=True),
-            envoy(tls=True),
-        ),
-        PLAIN_NGINX,
-        bits=None,
-        tls=True,
-    ),
-    Workload(
-        "tls-token-same",
-        "One repeated token over TLS 1.3, verified (RSA-2048)",
-        (
-            portcullis(PORTCULLIS, app_check="enforce", tls=True),
-            nginx(tls=True),
-            haproxy("HAProxy, jwt_verify", bits=2048, tls=True),
-            envoy("Envoy, jwt_authn with cache", verifies=True, cache=100, tls=True),
-        ),
-        PLAIN_NGINX,
-        tls=True,
-    ),
     _plain("body-16kib", "Plain forwarding, 16 KiB answers", "/16kib"),
     _plain("body-1mib", "Plain forwarding, 1 MiB answers", "/1mib"),
+    _plain_tls("tls-plain", "Plain forwarding over TLS 1.3 with keep-alive, 200-byte answers"),
+    _token_same_tls("tls-token-same", "One repeated token over TLS 1.3, verified (RSA-2048)"),
+    _plain_tls("tls-body-16kib", "Plain forwarding over TLS 1.3, 16 KiB answers", "/16kib"),
+    _plain_tls(
+        "tls-body-10mib",
+        "Plain forwarding over TLS 1.3, 10 MiB answers on 8 connections",
+        "/10mib",
+        connections=8,
+    ),
+    _plain_tls(
+        "handshakes",
+        "A full handshake of TLS 1.3 (P-256), one request, the end",
+        client=Client.HANDSHAKES,
+    ),
+    _plain_tls(
+        "resumptions",
+        "A resumed session of TLS 1.3, one request, the end",
+        client=Client.RESUMPTIONS,
+    ),
+    _plain_tls(
+        "h2-plain", "Plain forwarding from HTTP/2, 200-byte answers", client=Client.H2LOAD
+    ),
+    _token_same_tls(
+        "h2-token-same",
+        "One repeated token over HTTP/2, verified (RSA-2048)",
+        client=Client.H2LOAD,
+    ),
+    _plain_tls(
+        "grpc", "gRPC: unary calls, HTTP/2 on both sides", _CALL_PATH, client=Client.GRPC
+    ),
+    _token_same_tls(
+        "grpc-token-same",
+        "gRPC: unary calls with one repeated token, verified (RSA-2048)",
+        _CALL_PATH,
+        client=Client.GRPC,
+    ),
     Workload(
         "routes",
         "10,000 routes against 10 (half exact, half prefixes), every route in turn",
@@ -184,19 +268,42 @@ WORKLOADS = (
     ),
 )
 
-IDLE_CONTESTANTS = (
-    portcullis(PORTCULLIS, app_check="off"),
-    nginx(),
-    haproxy(),
-    envoy(),
-    portcullis("Portcullis, TLS", app_check="off", tls=True),
-    nginx("nginx, TLS", tls=True),
-    haproxy("HAProxy, TLS", tls=True),
-    envoy("Envoy, TLS", tls=True),
-)
 IDLE_CONNECTIONS = 10_000
-IDLE = "idle"
-NAMES = tuple(workload.name for workload in WORKLOADS) + (IDLE,)
+
+
+@dataclass(frozen=True)
+class IdleWorkload:
+    """One table of memory: connections that have had a request and keep silent."""
+
+    name: str
+    title: str
+    contestants: tuple[Contestant, ...]
+    limit: float
+    """The goal: so many times what nginx takes."""
+    tls: bool = False
+
+
+IDLE_WORKLOADS = (
+    IdleWorkload(
+        "idle",
+        "memory with idle keep-alive connections",
+        (portcullis(PORTCULLIS, app_check="off"), nginx(), haproxy(), envoy()),
+        1.2,
+    ),
+    IdleWorkload(
+        "idle-tls",
+        "memory with idle keep-alive connections over TLS 1.3",
+        (
+            portcullis(PORTCULLIS, app_check="off", tls=True),
+            nginx(tls=True),
+            haproxy(tls=True),
+            envoy(tls=True),
+        ),
+        1,
+        tls=True,
+    ),
+)
+NAMES = tuple(workload.name for workload in (*WORKLOADS, *IDLE_WORKLOADS))
 
 
 def request_lines(workload: Workload, index: int, tokens: list[str]) -> list[str]:
