@@ -15,7 +15,7 @@ import pytest
 
 from harness.client import request
 from harness.origin import Gate, wait_until
-from harness.proxy import ROOT, free_port
+from harness.proxy import BINARY, ROOT, free_port
 
 UNITS = ROOT / "deploy/systemd"
 ANOTHER_ROUTE = '[[route]]\nname = "another"\npath = "/another/*"\nupstream = "api"\napp_check = "off"\n'
@@ -222,6 +222,32 @@ def test_O10_a_passed_socket_serves_who_connected_before_the_start_and_after(sta
         between.sendall(request("GET", "/open/between", "Connection: close"))
         start(origin, port=port_of(sock), sockets=[("portcullis.socket", sock)])
         assert between.recv(100).startswith(b"HTTP/1.1 200")
+
+
+def test_O10_sockets_of_systemd_itself_are_taken(start, origin):
+    """Its own little program for this, that waits for the first connection and then becomes the proxy."""
+    if not shutil.which("systemd-socket-activate"):
+        pytest.skip("systemd is not installed")
+    proxy = start(origin)
+    proxy.stop()
+    with subprocess.Popen(
+            ["systemd-socket-activate", f"--listen=127.0.0.1:{proxy.port}", f"--listen=127.0.0.1:{proxy.admin_port}",
+             "--fdname=listener-1:admin", BINARY, "run", "-c", proxy.config_path],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_until(lambda: is_answered(proxy), "a request is answered")
+            assert proxy.admin("/readyz").status in (200, 503)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+
+
+def is_answered(proxy) -> bool:
+    try:
+        return proxy.ask("GET", "/open/x").status == 200
+    except OSError:
+        return False
 
 
 def test_O2_a_reload_keeps_passed_sockets_also_without_their_listener(start, origin):
