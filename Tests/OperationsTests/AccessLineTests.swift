@@ -77,7 +77,7 @@ struct AccessLineTests {
         }
         record.route = 99
         record.upstream = -1
-        record.upstreamServer = 5
+        record.upstreamServer = "127.0.0.1:5"
         let fields = try parse(line(record, exampleConfiguration()))
         #expect(fields["route"] == nil && fields["upstream"] == nil)
     }
@@ -130,7 +130,7 @@ struct AccessLineTests {
         configuration.projects[1].project.apps[1].alias = name
         record.route = 0
         record.upstream = 0
-        record.upstreamServer = 0
+        record.upstreamServer = name
         let text = line(record, configuration)
         #expect(text.utf8.count < LogChunk.maximumLine)
         let target = try #require(parse(text)["target"]?.text)

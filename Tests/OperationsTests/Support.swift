@@ -139,7 +139,7 @@ extension RequestRecord {
         record.bytesIn = 12
         record.bytesOut = 34_567
         record.upstream = 1
-        record.upstreamServer = 1
+        record.upstreamServer = "[::1]:1"
         record.failure = .upstreamReset
         record.malformed = .chunk
         record.totalMicroseconds = 2500

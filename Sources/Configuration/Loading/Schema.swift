@@ -39,8 +39,17 @@ struct Schema {
     static let fingerprints = Schema(keys: ["fields", "user_agents"])
 
     static let upstream = Schema(
-        keys: ["servers", "balance", "protocol", "timeouts", "idle_connections", "tls"],
-        later: ["health", "retries"])
+        keys: [
+            "servers", "balance", "protocol", "timeouts", "idle_connections", "tls", "health",
+            "ejection", "panic_threshold", "slow_start", "resolve_interval",
+        ],
+        later: ["retries"])
+
+    static let health = Schema(keys: [
+        "path", "host", "interval", "timeout", "healthy_after", "unhealthy_after", "status",
+    ])
+
+    static let ejection = Schema(keys: ["failures", "error_share", "time", "longest"])
 
     static let upstreamTLS = Schema(keys: ["ca", "name", "certificate", "key"])
 
@@ -71,6 +80,7 @@ struct Schema {
         ("listener", listener), ("listener.tls", listenerTLS), ("certificates", certificate),
         ("upstream.tls", upstreamTLS), ("limits", limits), ("project", project), ("secret", secret),
         ("client_fingerprints", fingerprints), ("upstream", upstream), ("timeouts", timeouts),
+        ("health", health), ("ejection", ejection),
         ("replay", replay), ("google", google), ("route", route), ("cors", cors),
     ]
 }

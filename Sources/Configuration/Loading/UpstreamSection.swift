@@ -29,6 +29,7 @@ extension ConfigurationLoader {
         upstream.tls = readTLS(of: table, servers: upstream.servers)
         readProtocol(table, into: &upstream)
         readTimeouts(table, into: &upstream)
+        readHealth(table, into: &upstream)
         return upstream
     }
 

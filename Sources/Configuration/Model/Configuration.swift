@@ -219,6 +219,17 @@ public struct Upstream: Sendable, Equatable {
     public var idleConnections = 64
     /// Connections are encrypted, and the server's certificate is verified; nil for plain text.
     public var tls: UpstreamTLS?
+    /// How its servers are asked whether they work; nil: they are not.
+    public var health: HealthCheck?
+    /// When a server that fails requests is left alone.
+    public var ejection = Ejection()
+    /// Percent of the servers. While fewer are available, all are used: what is left would break
+    /// under the load of all. 0: never.
+    public var panicThreshold = 50.0
+    /// How long it takes until a server that came back gets its whole share; zero: at once.
+    public var slowStart: Duration = .seconds(10)
+    /// How often names of servers are looked up again.
+    public var resolveInterval: Duration = .seconds(30)
 
     public init(name: String, servers: [ListenAddress]) {
         self.name = name

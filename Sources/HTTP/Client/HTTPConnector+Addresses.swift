@@ -30,7 +30,8 @@ extension HTTPConnector {
                 + "; check that it is up and that a firewall lets this machine reach it")
     }
 
-    private func connect(
+    /// Connects to an address.
+    func connect(
         to address: SocketAddress, until limit: MonotonicInstant, _ patience: RequestPatience
     ) async throws(ConnectionFailure) -> Socket {
         let socket: Socket

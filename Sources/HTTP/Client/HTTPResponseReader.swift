@@ -33,6 +33,12 @@ struct HTTPResponseReader {
         return try await complete(answer, maximumBodyBytes)
     }
 
+    /// Reads the head of an answer to GET, and leaves its content alone.
+    consuming func readStatus() async throws(HTTPClientError) -> UInt16 {
+        try await readHead(of: .get, phase: .receive)
+        return head.status
+    }
+
     /// Reads a complete answer to POST, whatever its status.
     ///
     /// - Returns: the answer, and whether the connection can carry another request.

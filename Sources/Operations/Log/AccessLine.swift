@@ -121,10 +121,9 @@ struct AccessLine {
             line.field("upstream_us", number: UInt64(clamping: duration), format)
         }
         if let upstream = names.upstream(record.upstream) {
-            line.field("upstream", rendered: upstream.name, format)
-            if let server = upstream.server(record.upstreamServer) {
-                line.field("upstream_server", rendered: server, format)
-            }
+            line.field("upstream", rendered: upstream, format)
+            let server = record.upstreamServer
+            if !server.isEmpty { line.field("upstream_server", text: server, limit: 128, format) }
         }
         if let failure = record.failure { line.field("failure", word: failure.rawValue, format) }
         if let kind = record.malformed { line.field("malformed", word: kind.rawValue, format) }

@@ -5,26 +5,13 @@ internal import Policy
 /// The names of a configuration as they look in a log line: rendered once, when it is adopted,
 /// and copied for each request.
 struct ConfigurationNames {
-    /// An upstream with its servers.
-    struct Upstream {
-        /// The upstream's name, ready to be logged.
-        var name: [UInt8]
-        /// By index of the server.
-        var servers: [[UInt8]]
-
-        /// The address of a server, or nil when none was chosen.
-        func server(_ index: Int?) -> [UInt8]? {
-            index.flatMap { servers.indices.contains($0) ? servers[$0] : nil }
-        }
-    }
-
     /// The format that the names were escaped for.
     let format: Log.Format
     private let routes: [[UInt8]]
     /// By project, then by app.
     private let apps: [[[UInt8]]]
     private let otherApp: [UInt8]
-    private let upstreams: [Upstream]
+    private let upstreams: [[UInt8]]
 
     /// Escapes what lines of this configuration need.
     init(_ configuration: Configuration) {
@@ -35,11 +22,7 @@ struct ConfigurationNames {
             source.project.apps.map { LineWriter.rendering($0.alias, format) }
         }
         otherApp = LineWriter.rendering("other", format)
-        upstreams = configuration.upstreams.map { upstream in
-            Upstream(
-                name: LineWriter.rendering(upstream.name, format),
-                servers: upstream.servers.map { LineWriter.rendering($0.description, format) })
-        }
+        upstreams = configuration.upstreams.map { LineWriter.rendering($0.name, format) }
     }
 
     /// The name of a route, or nil when none was chosen.
@@ -58,9 +41,9 @@ struct ConfigurationNames {
         return apps[index.project][index.app]
     }
 
-    /// An upstream, or nil when none was asked.
+    /// The name of an upstream, or nil when none was asked.
     @inline(__always)
-    func upstream(_ index: Int?) -> Upstream? {
+    func upstream(_ index: Int?) -> [UInt8]? {
         guard let index, upstreams.indices.contains(index) else { return nil }
         return upstreams[index]
     }

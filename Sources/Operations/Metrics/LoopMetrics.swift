@@ -13,6 +13,7 @@ public final class LoopMetrics: Sendable {
     private let apps = Mutex(NumberedNames([""]))
     private let requests = TallyTable()
     private let upstreams = Mutex<[String: Histogram]>([:])
+    private let upstreamEvents = Mutex<[String: WordCounters<UpstreamEvent>]>([:])
     private let listeners = Mutex<[String: ListenerCounters]>([:])
     /// Requests that did not end well.
     let failures = WordCounters<RequestFailure>()
@@ -60,6 +61,11 @@ public final class LoopMetrics: Sendable {
         upstreams.withLock { Self.find(name, in: &$0) { Histogram() } }
     }
 
+    /// What happened to an upstream; made at the first call.
+    func upstreamEvents(_ name: String) -> WordCounters<UpstreamEvent> {
+        upstreamEvents.withLock { Self.find(name, in: &$0) { WordCounters() } }
+    }
+
     /// The counters of a listener; made at the first call.
     func listener(_ name: String) -> ListenerCounters {
         listeners.withLock { Self.find(name, in: &$0) { ListenerCounters() } }
@@ -82,6 +88,8 @@ public final class LoopMetrics: Sendable {
     }
     /// Time spent on upstreams, by name.
     var allUpstreams: [String: Histogram] { upstreams.withLock { $0 } }
+    /// What happened to upstreams, by name.
+    var allUpstreamEvents: [String: WordCounters<UpstreamEvent>] { upstreamEvents.withLock { $0 } }
     /// Connections, by listener.
     var allListeners: [String: ListenerCounters] { listeners.withLock { $0 } }
 

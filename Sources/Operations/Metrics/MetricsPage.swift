@@ -13,6 +13,7 @@ public struct MetricsPage: Sendable {
     private let keySets: @Sendable () -> [KeySetStatus]
     private let claimStore: @Sendable () -> ClaimStoreStatus?
     private let certificates: CertificateStatus
+    private let upstreamHealth: @Sendable () -> UpstreamHealthStatus
 
     /// Makes the page.
     ///
@@ -22,11 +23,13 @@ public struct MetricsPage: Sendable {
     ///   - keySets: What is known about the keys of each project; asked for each page.
     ///   - claimStore: What is known about the claim store; nil while none is open.
     ///   - certificates: Those that are shown to clients.
+    ///   - upstreamHealth: What the checks of upstream servers know; asked for each page.
     public init(
         version: String, loops: [LoopMetrics], log: LogWriter, reloads: ReloadStatus,
         keySets: @escaping @Sendable () -> [KeySetStatus],
         claimStore: @escaping @Sendable () -> ClaimStoreStatus? = { nil },
-        certificates: CertificateStatus = CertificateStatus()
+        certificates: CertificateStatus = CertificateStatus(),
+        upstreamHealth: @escaping @Sendable () -> UpstreamHealthStatus = { UpstreamHealthStatus() }
     ) {
         self.version = version
         self.loops = loops
@@ -35,6 +38,7 @@ public struct MetricsPage: Sendable {
         self.keySets = keySets
         self.claimStore = claimStore
         self.certificates = certificates
+        self.upstreamHealth = upstreamHealth
     }
 
     /// The page as it is now.
@@ -43,7 +47,7 @@ public struct MetricsPage: Sendable {
         let routes = merged(loops.map(\.allRoutes))
         appendRequests(routes, to: &text)
         appendRoutes(routes, to: &text)
-        appendUpstreams(to: &text)
+        appendUpstreams(upstreamHealth(), to: &text)
         appendFailures(to: &text)
         appendConnections(to: &text)
         appendTLS(certificates, merged(loops.map(\.allListeners)), to: &text)
@@ -115,15 +119,6 @@ public struct MetricsPage: Sendable {
             "Requests without the key that sticky_by names; they are outside the enforced share.")
         for route in routes {
             text.sample([("route", route.name)], sum(route.values) { $0.shareKeyMissing })
-        }
-    }
-
-    private func appendUpstreams(to text: inout MetricsText) {
-        text.family(
-            "portcullis_upstream_duration_seconds", .histogram,
-            "From the choice of an upstream to the end of its answer.")
-        for upstream in merged(loops.map(\.allUpstreams)) {
-            text.samples([("upstream", upstream.name)], sum(upstream.values.map(\.totals)))
         }
     }
 
@@ -223,7 +218,7 @@ public struct MetricsPage: Sendable {
     // MARK: Adding up
 
     /// The values of all loops by name, in the order of the names.
-    private func merged<Value>(
+    func merged<Value>(
         _ values: [[String: Value]]
     ) -> [(name: String, values: [Value])] {
         var byName: [String: [Value]] = [:]

@@ -62,6 +62,11 @@ public final class WorkerRecorder: RequestRecorder {
         }
     }
 
+    public func upstream(_ event: UpstreamEvent, _ name: String) {
+        // Rare, or the price of an upstream that is in trouble.
+        metrics.upstreamEvents(name).count(event)
+    }
+
     public func flush() {
         writer.enqueue(&chunk)
     }

@@ -79,6 +79,8 @@ extension ProxyProblem {
             ("Upstream failed", "The backend closed the connection before it answered.")
         case .upstreamProtocol: ("Upstream failed", "The backend's answer does not follow HTTP.")
         case .upstreamTimeout: ("Upstream timeout", "The backend did not answer in time.")
+        case .upstreamUnavailable:
+            ("Upstream unavailable", "The backend can take no requests now. Try again later.")
         case .versionNotSupported: ("HTTP version not supported", "Use HTTP/1.1.")
         }
     }

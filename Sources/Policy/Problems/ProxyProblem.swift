@@ -15,6 +15,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
     // The upstream's side.
     case upstreamUnreachable = "upstream_unreachable"
     case upstreamTimeout = "upstream_timeout"
+    case upstreamUnavailable = "upstream_unavailable"
     case upstreamReset = "upstream_reset"
     case upstreamProtocol = "upstream_protocol"
 
@@ -33,6 +34,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
         case .webSocketNotSupported: 501
         case .upstreamUnreachable, .upstreamReset, .upstreamProtocol: 502
         case .upstreamTimeout: 504
+        case .upstreamUnavailable: 503
         case .versionNotSupported: 505
         }
     }
@@ -47,7 +49,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
         case .notFound, .methodNotAllowed, .misdirectedRequest, .webSocketNotSupported: 12
         case .bodyTooLarge: 8
         case .requestTimeout, .upstreamTimeout: 4
-        case .upstreamUnreachable: 14
+        case .upstreamUnreachable, .upstreamUnavailable: 14
         }
     }
 }

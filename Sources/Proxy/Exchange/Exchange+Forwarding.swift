@@ -62,11 +62,12 @@ extension Exchange {
             case .success(let connected): lease = connected
             case .failure(let failure): return .failure(failure)
             }
-            record.upstreamServer = lease.server
+            record.upstreamServer = pool.servers[lease.server].label
             lease.socket.waiter = client.waiter
             let end = await transact(client, lease.socket, pool, &upload)
             record.bytesIn = max(record.bytesIn, upload.contentBytes)
             pool.release(lease.server)
+            note(end, lease, pool)
             switch end {
             case .answered(let fate, let isReusable):
                 if isReusable {
@@ -108,7 +109,8 @@ extension Exchange {
     {
         if pool.servers.isEmpty { return .failure(ForwardingFailure(reason: .upstreamUnresolved)) }
         var failure = RequestFailure.upstreamConnect
-        while let index = pool.choose(tried: tried, now: state.loop.now) {
+        while let index = choose(pool, tried: tried) {
+            record.upstreamServer = pool.servers[index].label
             if let socket = pool.takeIdle(index, now: state.loop.now) {
                 return .success(UpstreamLease(socket: socket, server: index, isReused: true))
             }
@@ -136,17 +138,21 @@ extension Exchange {
                 failure = error.reason
                 if failure == .clientAborted { return .failure(error) }
                 pool.avoid(index, now: state.loop.now)
-                state.log.log(
-                    .warning, "upstream server cannot be reached",
-                    [
-                        ("upstream", pool.upstream.name),
-                        ("server", pool.servers[index].address.description),
-                        ("failure", failure.rawValue),
-                    ] + (error.detail.map { [("error", $0)] } ?? []))
+                failed(pool, index, failure, detail: error.detail)
                 if index >= 64 { return .failure(error) }
             }
         }
+        if tried == 0 {
+            state.recorder.upstream(.unhealthy, pool.upstream.name)
+            failure = .upstreamUnhealthy
+        }
         return .failure(ForwardingFailure(reason: failure))
+    }
+
+    private func choose(_ pool: UpstreamPool, tried: UInt64) -> Int? {
+        let index = pool.choose(tried: tried, now: state.loop.now)
+        if pool.isPanicking { state.recorder.upstream(.panic, pool.upstream.name) }
+        return index
     }
 
     /// Waits until a connection that another request opens is there, or is not.

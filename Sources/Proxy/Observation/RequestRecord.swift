@@ -29,6 +29,7 @@ public enum RequestFailure: String, Sendable, CaseIterable {
     case upstreamProtocol = "upstream_protocol"
     case upstreamUnresolved = "upstream_unresolved"
     case upstreamTLS = "upstream_tls"
+    case upstreamUnhealthy = "upstream_unhealthy"
 }
 
 /// Everything that the access log and the metrics say about one request. One object per connection,
@@ -81,8 +82,8 @@ public final class RequestRecord {
     public var bytesOut: UInt64 = 0
     /// Index of the upstream that was asked; nil when none was.
     public var upstream: Int?
-    /// Index of the server in its upstream.
-    public var upstreamServer: Int?
+    /// The address of the server that was asked last, as text; empty when none was.
+    public var upstreamServer = ""
     /// Why the request did not end well.
     public var failure: RequestFailure?
     /// The parser's word when `failure` is `malformed`.
@@ -135,7 +136,7 @@ public final class RequestRecord {
         bytesIn = 0
         bytesOut = 0
         upstream = nil
-        upstreamServer = nil
+        upstreamServer = ""
         failure = nil
         malformed = nil
         totalMicroseconds = 0

@@ -10,6 +10,9 @@ public protocol RequestRecorder: AnyObject {
     /// A connection of a listener was accepted (`opened`), became idle or active, or ended.
     func connection(_ event: ConnectionEvent, listener: String)
 
+    /// Something happened to an upstream of the configuration.
+    func upstream(_ event: UpstreamEvent, _ name: String)
+
     /// The loop is about to sleep: a good moment to hand buffered log lines on.
     func flush()
 }

@@ -28,6 +28,8 @@ final class LoopState {
     private(set) var serving: ServingConfiguration
     /// In the order of the configuration's upstreams.
     private(set) var pools: [UpstreamPool]
+    /// The newest verdicts of the checks.
+    private var health = HealthSnapshot()
     /// Every project's keys, in the order of the configuration.
     private(set) var keys: KeySnapshot
     /// The verified tokens; empty after each change of configuration.
@@ -95,17 +97,42 @@ final class LoopState {
         pools = zip(next.configuration.upstreams, next.addresses).map { upstream, addresses in
             let same = unclaimed.firstIndex { pool in
                 pool.upstream == upstream && pool.tls === next.tls.client(of: upstream.name)
-                    && pool.servers.map(\.address.description) == addresses.map(\.description)
             }
-            if let same { return unclaimed.remove(at: same) }
-            return UpstreamPool(
-                upstream, addresses: addresses, tls: next.tls.client(of: upstream.name))
+            guard let same else {
+                let pool = UpstreamPool(
+                    upstream, addresses: addresses, tls: next.tls.client(of: upstream.name))
+                pool.adopt(health, now: loop.now)
+                return pool
+            }
+            let before = unclaimed.remove(at: same)
+            return successor(of: before, addresses)
         }
         for pool in unclaimed { pool.retire() }
+        let isSameConfiguration = serving.table === next.table
         serving = next
-        tokens.removeAll()
-        refetches.removeAll()
+        if !isSameConfiguration {
+            tokens.removeAll()
+            refetches.removeAll()
+        }
         change(to: keys)
+    }
+
+    /// The pool itself while its addresses are the same; else another one that goes on with the
+    /// servers that are still there.
+    private func successor(of pool: UpstreamPool, _ addresses: [SocketAddress]) -> UpstreamPool {
+        if pool.servers.map(\.label) == addresses.map(\.description) { return pool }
+        let next = UpstreamPool(
+            pool.upstream, addresses: addresses, tls: pool.tls, known: pool.servers)
+        pool.retire(except: next.servers)
+        next.adopt(health, now: loop.now)
+        return next
+    }
+
+    /// Which servers are healthy, unless something newer is known.
+    func adopt(_ next: HealthSnapshot) {
+        if next.change < health.change { return }
+        health = next
+        for pool in pools { pool.adopt(next, now: loop.now) }
     }
 
     // MARK: Keys

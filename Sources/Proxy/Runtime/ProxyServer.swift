@@ -131,6 +131,11 @@ public actor ProxyServer {
         for worker in workers { await worker.adopt(keys) }
     }
 
+    /// Tells every loop which servers are healthy.
+    public func adopt(_ health: HealthSnapshot) async {
+        for worker in workers { await worker.adopt(health) }
+    }
+
     /// Stops accepting, waits for requests in flight, and ends the loops.
     ///
     /// - Returns: how many connections had to be cut off when `timeout` was over.

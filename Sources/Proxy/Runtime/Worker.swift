@@ -105,6 +105,11 @@ public actor Worker {
         state.adopt(keys)
     }
 
+    /// Chooses among these servers from now on.
+    public func adopt(_ health: HealthSnapshot) {
+        state.adopt(health)
+    }
+
     /// Accepts nothing more, closes idle connections, and lets requests in flight finish.
     public func drain() {
         for acceptor in acceptors { stop(acceptor) }

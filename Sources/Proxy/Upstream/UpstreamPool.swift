@@ -3,36 +3,6 @@ internal import HTTP
 internal import Reactor
 internal import TLS
 
-/// One server of an upstream as one loop sees it.
-final class UpstreamServer {
-    /// A connection that nobody uses.
-    struct IdleConnection {
-        /// Its last answer was read to the end.
-        let socket: any Transport
-        /// When it became idle.
-        let since: MonotonicInstant
-    }
-
-    /// One resolved address.
-    let address: SocketAddress
-    /// Requests that are under way on it, from this loop.
-    fileprivate(set) var activeCount = 0
-    /// Its idle connections; the one that was used last is the last.
-    fileprivate(set) var idle: [IdleConnection] = []
-    /// Connections that many requests share.
-    fileprivate var shared: [HTTP2UpstreamConnection] = []
-    /// A request is opening one of these, and others wait for it.
-    fileprivate var isConnecting = false
-    fileprivate var waiting: [Waiter] = []
-    /// A server that refused a connection is asked again only after this, unless there is no other.
-    fileprivate var avoidedUntil = MonotonicInstant(nanoseconds: 0)
-
-    /// A server that nothing is known about yet.
-    init(address: SocketAddress) {
-        self.address = address
-    }
-}
-
 /// The servers of one upstream and the connections to them that lie idle, for one loop.
 final class UpstreamPool {
     /// How long a server that could not be reached is passed over while others can.
@@ -54,17 +24,28 @@ final class UpstreamPool {
     let tls: TLSContext?
     /// One for each resolved address.
     let servers: [UpstreamServer]
+    /// The last choice was made among all servers, because too few are available.
+    private(set) var isPanicking = false
     private var next = 0
-    private var isRetired = false
+    private var dice = SeededDice()
 
-    /// A pool without connections.
-    init(_ upstream: Upstream, addresses: [SocketAddress], tls: TLSContext? = nil) {
+    /// A pool of servers.
+    ///
+    /// - Parameter known: Servers of the pool before it; those of the same address are taken over
+    ///   with their connections and with what is known about them.
+    init(
+        _ upstream: Upstream, addresses: [SocketAddress], tls: TLSContext? = nil,
+        known: [UpstreamServer] = []
+    ) {
         self.upstream = upstream
         self.tls = tls
         connectNanoseconds = upstream.connectTimeout.nanoseconds
         responseHeadNanoseconds = upstream.responseHeaderTimeout.nanoseconds
         idleNanoseconds = upstream.idleTimeout.nanoseconds
-        servers = addresses.map { UpstreamServer(address: $0) }
+        servers = addresses.map { address in
+            let label = address.description
+            return known.first { $0.label == label } ?? UpstreamServer(address: address)
+        }
     }
 
     /// Requests share connections.
@@ -84,12 +65,16 @@ final class UpstreamPool {
     /// - Parameter tried: Bits of the servers that this request tried already.
     /// - Returns: the index of the server, or nil when all were tried.
     func choose(tried: UInt64, now: MonotonicInstant) -> Int? {
+        isPanicking = isAnyAway(at: now) && hasTooFew(at: now, away: 0)
         if servers.count == 1 {
-            if tried & 1 != 0 { return nil }
+            if tried & 1 != 0 || !isPanicking && isAnyAway(at: now) { return nil }
             servers[0].activeCount += 1
             return 0
         }
-        let index = candidate(tried: tried, now: now) ?? candidate(tried: tried, now: nil)
+        // Among equals those that did not fail just now, and that are not just coming back.
+        let index =
+            candidate(tried: tried, at: now, isChoosy: true)
+            ?? candidate(tried: tried, at: now, isChoosy: false)
         guard let index else { return nil }
         next = (index + 1) % servers.count
         servers[index].activeCount += 1
@@ -104,6 +89,33 @@ final class UpstreamPool {
     /// The server could not be reached.
     func avoid(_ index: Int, now: MonotonicInstant) {
         servers[index].avoidedUntil = now.advanced(by: Self.avoidance)
+    }
+
+    /// Leaves a server alone for a while, unless too few would be left.
+    ///
+    /// - Returns: for how long; nil when it stays.
+    func eject(_ index: Int, now: MonotonicInstant) -> Duration? {
+        if !servers[index].health.isAvailable(at: now) || hasTooFew(at: now, away: 1) { return nil }
+        return servers[index].health.eject(at: now, upstream.ejection, jitter: dice.next())
+    }
+
+    /// The verdicts of the checks.
+    func adopt(_ health: HealthSnapshot, now: MonotonicInstant) {
+        for server in servers {
+            let passes = !health.isUnhealthy(server.label, of: upstream.name)
+            server.health.adopt(passesChecks: passes, at: now)
+        }
+    }
+
+    private func isAnyAway(at now: MonotonicInstant) -> Bool {
+        servers.contains { !$0.health.isAvailable(at: now) }
+    }
+
+    /// Whether too few servers to carry the load are available, or would be without some more.
+    private func hasTooFew(at now: MonotonicInstant, away: Int) -> Bool {
+        let left = servers.count { $0.health.isAvailable(at: now) } - away
+        if away > 0 && left < 1 { return true }
+        return Double(left) * 100 < upstream.panicThreshold * Double(servers.count)
     }
 
     /// The connection that was used last, when one lies idle and still stands.
@@ -126,7 +138,7 @@ final class UpstreamPool {
     func keep(_ socket: any Transport, _ index: Int, now: MonotonicInstant) {
         let server = servers[index]
         socket.waiter = nil
-        if isRetired || server.idle.count >= upstream.idleConnections || socket.isPeerClosed {
+        if server.isRetired || server.idle.count >= upstream.idleConnections || socket.isPeerClosed {
             socket.close()
             return
         }
@@ -147,14 +159,10 @@ final class UpstreamPool {
     }
 
     /// Closes all that lies idle and keeps nothing more: the upstream left the configuration.
-    func retire() {
-        isRetired = true
-        for server in servers {
-            for connection in server.idle { connection.socket.close() }
-            server.idle.removeAll()
-            let shared = server.shared
-            for connection in shared { connection.retire() }
-        }
+    ///
+    /// - Parameter kept: Servers that another pool goes on with.
+    func retire(except kept: [UpstreamServer] = []) {
+        for server in servers where !kept.contains(where: { $0 === server }) { server.retire() }
     }
 
     // MARK: Shared connections
@@ -201,22 +209,46 @@ final class UpstreamPool {
         server.shared.append(connection)
         let stream = connection.openStream()
         // Who is served now may have been served by an upstream that is not there any more.
-        if isRetired { connection.retire() }
+        if server.isRetired { connection.retire() }
         return stream
     }
 
-    private func candidate(tried: UInt64, now: MonotonicInstant?) -> Int? {
+    private func candidate(tried: UInt64, at now: MonotonicInstant, isChoosy: Bool) -> Int? {
         var best: Int?
         for offset in servers.indices {
             let index = (next + offset) % servers.count
             if index < 64 && tried & (1 << UInt64(index)) != 0 { continue }
-            if let now, servers[index].avoidedUntil > now { continue }
+            let server = servers[index]
+            if !isPanicking && !server.health.isAvailable(at: now) { continue }
+            if isChoosy && (server.avoidedUntil > now || isSpared(server, at: now)) { continue }
             if upstream.balance == .roundRobin { return index }
-            if let current = best, servers[current].activeCount <= servers[index].activeCount {
-                continue
-            }
+            if let current = best, servers[current].activeCount <= server.activeCount { continue }
             best = index
         }
         return best
+    }
+
+    /// A server that came back is passed over less and less.
+    private func isSpared(_ server: UpstreamServer, at now: MonotonicInstant) -> Bool {
+        let share = server.health.share(at: now, slowStart: upstream.slowStart.nanoseconds)
+        return share < 1 && dice.next() >= share
+    }
+}
+
+/// Numbers that nobody needs to foresee or to be surprised by (xorshift64).
+struct SeededDice {
+    private var state: UInt64
+
+    /// - Parameter seed: Not 0.
+    init(seed: UInt64 = .random(in: 1 ... .max)) {
+        state = seed
+    }
+
+    /// From 0 up to, but not including, 1.
+    mutating func next() -> Double {
+        state ^= state << 13
+        state ^= state >> 7
+        state ^= state << 17
+        return Double(state >> 11) / Double(1 << 53)
     }
 }

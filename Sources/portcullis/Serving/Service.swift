@@ -11,20 +11,20 @@ internal import TLS
 ///
 /// SIGHUP reloads, SIGTERM and SIGINT drain; a second one of these ends the process at once.
 actor Service {
-    private static let resolveInterval = Duration.seconds(10)
-
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let source: ConfigurationSource
     private let inherited: InheritedSockets
-    private let signals: SignalSource
+    let signals: SignalSource
     private let writer: LogWriter
     let log: EventLogger
     private let reloads = ReloadStatus()
     let server: ProxyServer
     private let keeper: KeySetKeeper
     private let handedOut: HandedOutKeys
+    let names: NameBook
+    let health: HealthChecker
     private let readiness: Readiness
     let claims: ClaimAuthority
     /// To the service manager.
@@ -40,6 +40,12 @@ actor Service {
     private(set) var isDraining = false
     /// Another configuration is about to be put in place.
     private(set) var isReloading = false
+    /// Signals that came while something else was under way.
+    var signalsToCome: [Int32] = []
+    /// The loops serve.
+    private(set) var isServing = false
+    /// Names have addresses that the loops do not know yet.
+    var areAddressesNew = false
 
     /// - Parameters:
     ///   - source: Where the configuration comes from, now and at each reload.
@@ -62,6 +68,12 @@ actor Service {
         claims = ClaimAuthority(keepsState: keepsState, log: log)
         serving = ServingConfiguration(
             configuration, addresses: configuration.upstreams.map { _ in [] })
+        names = NameBook(loop: loop, log: log)
+        health = HealthChecker(
+            loop: loop, version: Help.version, log: log,
+            publish: { snapshot in
+                Task(executorPreference: loop) { await server.adopt(snapshot) }
+            })
         let handedOut = HandedOutKeys()
         self.handedOut = handedOut
         let keeper = KeySetKeeper(
@@ -87,15 +99,6 @@ actor Service {
     ///
     /// - Parameter whenServing: Called once requests are accepted.
     func run(whenServing: @Sendable () -> Void) async -> ExitCode {
-        do {
-            try await start()
-            whenServing()
-            tell(.ready(status: servingStatus()))
-        } catch {
-            tell(.status("cannot start: \(error)"))
-            log.log(.error, "cannot start", [("error", "\(error)")])
-            return .wrong
-        }
         let waiter = Waiter(loop: loop)
         do throws(Errno) {
             try signals.attach(to: loop, waiter: waiter)
@@ -103,14 +106,23 @@ actor Service {
             log.log(.error, "cannot watch signals", [("error", "\(error)")])
             return .failure
         }
-        Task.immediate(executorPreference: loop) { await resolveRegularly() }
+        Task.immediate(executorPreference: loop) { await resolveRegularly(waiter) }
+        do {
+            try await start(waiter)
+            whenServing()
+            tell(.ready(status: servingStatus()))
+        } catch {
+            tell(.status("cannot start: \(error)"))
+            log.log(.error, "cannot start", [("error", "\(error)")])
+            return .wrong
+        }
         Task.immediate(executorPreference: loop) { await purgeRegularly() }
         Task.immediate(executorPreference: loop) { await watchCertificates() }
         Task.immediate(executorPreference: loop) { await feedWatchdog() }
         while true {
-            while let signal = signals.next() {
+            while let signal = nextSignal() {
                 if signal == SIGHUP {
-                    await reload()
+                    await reload(waiter)
                 } else {
                     return await drain(signal, waiter)
                 }
@@ -119,18 +131,22 @@ actor Service {
         }
     }
 
+    private func nextSignal() -> Int32? {
+        signalsToCome.isEmpty ? signals.next() : signalsToCome.removeFirst()
+    }
+
     // MARK: Start
 
-    private func start() async throws {
+    private func start(_ waiter: Waiter) async throws {
         // The runtime's global pool makes its descriptors at first use, and traps when there are none
         // left then: so use it now.
         await Task.detached {}.value
         let configuration = serving.configuration
         let tls = try loadCertificates(configuration)
         certificates.note(tls)
+        await resolve(configuration, waiter)
         serving = ServingConfiguration(
-            configuration, addresses: await UpstreamAddresses.resolve(configuration, log: log),
-            tls: tls)
+            configuration, addresses: names.addresses(of: configuration), tls: tls)
         let store = try claims.open(for: configuration)
         let metrics = (0..<serving.workerCount).map { _ in LoopMetrics() }
         try await startAdmin(configuration.admin, metrics)
@@ -144,6 +160,9 @@ actor Service {
             requestRefetch: { keeper.refetch($0) })
         // What came while the loops were made found nobody to tell.
         await handOutKeys()
+        await health.adopt(serving)
+        isServing = true
+        names.waiter.wake()
         readiness.enter(.serving)
         log.log(
             .info, "serving",
@@ -159,12 +178,13 @@ actor Service {
         let descriptor =
             try inherited.descriptors(for: settings.listen).first
             ?? ListeningDescriptor.open(settings.listen)
-        let keeper = keeper
+        let (keeper, health) = (keeper, health)
         let page = MetricsPage(
             version: Help.version, loops: metrics, log: writer, reloads: reloads,
             keySets: { keeper.assumeIsolated { $0.status } },
             claimStore: { [claims] in claims.store.map { ClaimStoreStatus($0) } },
-            certificates: certificates)
+            certificates: certificates,
+            upstreamHealth: { health.assumeIsolated { $0.status } })
         let admin = AdminServer(
             loop: loop, pages: AdminPages(metrics: page, readiness: readiness), events: log)
         self.admin = admin
@@ -187,16 +207,17 @@ actor Service {
 
     // MARK: Changes
 
-    private func reload() async {
+    private func reload(_ waiter: Waiter) async {
         isReloading = true
         tell(.reloading(at: .now))
-        let succeeded = await replaceConfiguration()
+        let succeeded = await replaceConfiguration(waiter)
         isReloading = false
+        names.waiter.wake()
         tell(.ready(status: servingStatus(succeeded ? nil : "the last reload failed, see the log")))
     }
 
     /// - Returns: whether a new configuration is in place; the old one is when not.
-    private func replaceConfiguration() async -> Bool {
+    private func replaceConfiguration(_ waiter: Waiter) async -> Bool {
         let (loaded, mistakes) = source.load()
         guard let configuration = loaded else {
             for mistake in mistakes {
@@ -214,9 +235,10 @@ actor Service {
         let next: ServingConfiguration
         do {
             let tls = try loadCertificates(configuration)
+            await resolve(configuration, waiter)
+            if isEndDue { throw EndingError() }
             next = ServingConfiguration(
-                configuration, addresses: await UpstreamAddresses.resolve(configuration, log: log),
-                tls: tls)
+                configuration, addresses: names.addresses(of: configuration), tls: tls)
             // The loops get to know a store that no configuration asked for before; it stays.
             if let store = try claims.open(for: configuration) { await server.open(store) }
             try await server.prepare(next)
@@ -229,6 +251,8 @@ actor Service {
         let keys = await keeper.update(projects: configuration.projects)
         await server.adopt(next, keys: keys)
         serving = next
+        names.keepOnly(configuration)
+        await health.adopt(next)
         certificates.note(next.tls)
         // What came before a loop had changed over was not for its configuration.
         await handOutKeys()
@@ -259,29 +283,11 @@ actor Service {
         }
     }
 
-    /// Names that had no address get another chance without a reload.
-    private func resolveRegularly() async {
-        let waiter = Waiter(loop: loop)
-        while !isDraining {
-            _ = await waiter.wait(until: loop.now.advanced(by: Self.resolveInterval))
-            let before = serving
-            guard before.addresses.contains(where: \.isEmpty), !isDraining else { continue }
-            let addresses = await UpstreamAddresses.resolve(before.configuration, log: log)
-            // A reload may have come in between, or be about to put another configuration in place.
-            guard serving === before, !isReloading,
-                addresses.contains(where: { !$0.isEmpty })
-            else { continue }
-            await adopt(
-                ServingConfiguration(
-                    before.configuration, addresses: addresses, tls: before.tls))
-        }
-        waiter.invalidate()
-    }
-
     /// Puts the same configuration in place with other addresses or certificates.
     func adopt(_ next: ServingConfiguration) async {
         serving = next
         certificates.note(next.tls)
+        await health.adopt(next)
         await server.adopt(next, keys: keeper.snapshot)
     }
 
@@ -305,6 +311,7 @@ actor Service {
         Task.immediate(executorPreference: loop) { await reportDrain(until: deadline) }
         let cut = await server.drain(timeout: timeout)
         await keeper.stop()
+        await health.stop()
         await admin?.stop()
         log.log(.info, "stopped", [("connections_cut", String(cut))])
         return .done

@@ -11,6 +11,7 @@ import TestKit
 final class SilentRecorder: RequestRecorder {
     func record(_ record: RequestRecord, serving: ServingConfiguration) {}
     func connection(_ event: ConnectionEvent, listener: String) {}
+    func upstream(_ event: UpstreamEvent, _ name: String) {}
     func flush() {}
 }
 

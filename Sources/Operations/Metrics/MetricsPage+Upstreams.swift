@@ -1,0 +1,41 @@
+internal import Proxy
+
+/// What the page says of upstreams and their servers.
+extension MetricsPage {
+    /// Appends the families of upstreams. Servers are those that are checked now.
+    func appendUpstreams(_ health: UpstreamHealthStatus, to text: inout MetricsText) {
+        text.family(
+            "portcullis_upstream_duration_seconds", .histogram,
+            "From the choice of an upstream to the end of its answer.")
+        for upstream in merged(loops.map(\.allUpstreams)) {
+            text.samples([("upstream", upstream.name)], sum(upstream.values.map(\.totals)))
+        }
+        text.family(
+            "portcullis_upstream_events_total", .counter,
+            "Ejections by a loop, and requests that met too few servers, or none.")
+        for upstream in merged(loops.map(\.allUpstreamEvents)) {
+            for event in UpstreamEvent.allCases {
+                text.sample(
+                    [("upstream", upstream.name), ("event", event.rawValue)],
+                    sum(upstream.values) { $0.total(event) })
+            }
+        }
+        if health.servers.isEmpty && health.checks.isEmpty { return }
+        text.family(
+            "portcullis_upstream_server_healthy", .gauge,
+            "Whether the checks of a server say that it works.")
+        for server in health.servers {
+            text.sample(
+                [("upstream", server.upstream), ("server", server.server)],
+                server.isHealthy ? 1 : 0)
+        }
+        text.family(
+            "portcullis_upstream_health_checks_total", .counter, "Checks by how they ended.")
+        for (upstream, counts) in health.checks.sorted(by: { $0.key < $1.key }) {
+            for result in HealthCheckResult.allCases {
+                text.sample(
+                    [("upstream", upstream), ("result", result.rawValue)], counts[result] ?? 0)
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+internal import Reactor
+
+/// One server of an upstream as one loop sees it.
+final class UpstreamServer {
+    /// A connection that nobody uses.
+    struct IdleConnection {
+        /// Its last answer was read to the end.
+        let socket: any Transport
+        /// When it became idle.
+        let since: MonotonicInstant
+    }
+
+    /// One resolved address.
+    let address: SocketAddress
+    /// The address as text: in logs, in metrics, and what makes two servers the same.
+    let label: String
+    /// Whether it works, as far as this loop knows.
+    var health = ServerHealth()
+    /// It is not among the servers of the newest configuration: no connection is kept.
+    var isRetired = false
+    /// Whether the log says that it fails.
+    var notice = ServerNotice()
+    /// Requests that are under way on it, from this loop.
+    var activeCount = 0
+    /// Its idle connections; the one that was used last is the last.
+    var idle: [IdleConnection] = []
+    /// Connections that many requests share.
+    var shared: [HTTP2UpstreamConnection] = []
+    /// A request is opening one of these, and others wait for it.
+    var isConnecting = false
+    var waiting: [Waiter] = []
+    /// A server that refused a connection is asked again only after this, unless there is no other.
+    var avoidedUntil = MonotonicInstant(nanoseconds: 0)
+
+    /// A server that nothing is known about yet.
+    init(address: SocketAddress) {
+        self.address = address
+        label = address.description
+    }
+
+    /// Closes what lies idle and keeps nothing more.
+    func retire() {
+        isRetired = true
+        for connection in idle { connection.socket.close() }
+        idle.removeAll()
+        let shared = shared
+        for connection in shared { connection.retire() }
+    }
+}
+
+/// When the log says that a server fails, and that it works again: once each, whatever the number
+/// of requests.
+struct ServerNotice {
+    /// A server that fails every other time neither fails nor works again with each of them.
+    private static let calm = Duration.seconds(5)
+
+    private var isFailing = false
+    private var failedAt = MonotonicInstant(nanoseconds: 0)
+
+    /// The server failed. Whether to say so.
+    mutating func failed(at now: MonotonicInstant) -> Bool {
+        let isNews = !isFailing
+        isFailing = true
+        failedAt = now
+        return isNews
+    }
+
+    /// The server did what was asked of it. Whether to say that it works again.
+    mutating func worked(at now: MonotonicInstant) -> Bool {
+        if !isFailing || now < failedAt.advanced(by: Self.calm) { return false }
+        isFailing = false
+        return true
+    }
+}
