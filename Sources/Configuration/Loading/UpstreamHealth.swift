@@ -13,7 +13,9 @@ extension ConfigurationLoader {
         if let time = table.setting("slow_start")?.duration(in: .zero ... .hours(1)) {
             upstream.slowStart = time
         }
-        if let interval = table.setting("resolve_interval")?.duration(in: .seconds(1) ... .hours(24)) {
+        if let interval = table.setting("resolve_interval")?.duration(
+            in: .seconds(1) ... .hours(24))
+        {
             upstream.resolveInterval = interval
         }
         readEjection(table, into: &upstream)
@@ -52,7 +54,7 @@ extension ConfigurationLoader {
         return path == nil ? nil : check
     }
 
-    /// A check over HTTP/2 sends no request (docs/decisions/0060-health.md).
+    /// A check over HTTP/2 sends no request (docs/decisions/0061-health.md).
     private func warnOfUnusedKeys(_ table: TableReader, _ upstream: Upstream) {
         for key in ["status", "host"] {
             table.setting(key)?.hasNoEffect(

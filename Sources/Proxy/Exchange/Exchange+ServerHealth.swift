@@ -73,7 +73,8 @@ extension RequestFailure {
             .upstreamIdleTimeout, .upstreamReset, .upstreamProtocol, .upstreamTLS:
             true
         case .malformed, .clientAborted, .clientTimeout, .bodyTooLarge, .headerTimeout,
-            .misdirected, .noRoute, .upstreamUnresolved, .upstreamUnhealthy:
+            .misdirected, .noRoute, .webSocketNotSupported, .webSocketIdle, .webSocketDrained,
+            .upstreamUnresolved, .upstreamUnhealthy:
             false
         }
     }

@@ -1,9 +1,9 @@
-public import Configuration
+internal import Configuration
 public import Reactor
 
 /// Asks the servers of upstreams with `health` whether they work: once for the process, on the
 /// control loop, whatever the number of loops that serve
-/// (docs/decisions/0060-health.md).
+/// (docs/decisions/0061-health.md).
 public actor HealthChecker {
     /// A pause is between 90 % and 110 % of the interval, so that machines do not ask in step.
     private static let jitter = 0.9...1.1

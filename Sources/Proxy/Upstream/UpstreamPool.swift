@@ -138,7 +138,8 @@ final class UpstreamPool {
     func keep(_ socket: any Transport, _ index: Int, now: MonotonicInstant) {
         let server = servers[index]
         socket.waiter = nil
-        if server.isRetired || server.idle.count >= upstream.idleConnections || socket.isPeerClosed {
+        if server.isRetired || server.idle.count >= upstream.idleConnections || socket.isPeerClosed
+        {
             socket.close()
             return
         }
