@@ -128,15 +128,6 @@ public struct SocketAddress: Sendable, Equatable, CustomStringConvertible {
             decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// The path of a local socket; nil for one without, as clients' are.
-    private var path: String? {
-        // Safe: sun_path lies behind the family, and the storage is larger than sockaddr_un.
-        withUnsafeBytes(of: storage) { bytes in
-            let path = bytes[2..<max(2, min(Int(length), 110))].prefix { $0 != 0 }
-            return path.isEmpty ? nil : String(decoding: path, as: UTF8.self)
-        }
-    }
-
     public var description: String {
         guard let port else { return path.map { "unix:\($0)" } ?? "unix" }
         let host = host

@@ -115,6 +115,6 @@ extension Problem {
     fileprivate convenience init(_ code: ProxyProblem, _ token: TokenFate?) {
         self.init(
             code: code.rawValue, status: code.status, grpcStatus: code.grpcStatus,
-            retryAfter: nil, code.text, token: token)
+            retryAfter: code == .upstreamUnavailable ? 5 : nil, code.text, token: token)
     }
 }
