@@ -457,7 +457,7 @@ def test_upstreams_that_are_not_who_they_should_be(start, tmp_path, authority, n
     words = {"authority": f"issuer /CN=Test authority is not in {trusted.path}",
              "name": "hostname mismatch: certificate is for api.internal",
              "expired": "certificate has expired (on "}[fault]
-    record = proxy.wait_for_record(lambda record: record["msg"] == "upstream server cannot be reached", "why")
+    record = proxy.wait_for_record(lambda record: record["msg"] == "upstream server fails", "why")
     assert words in record["error"]
     assert origin.requests == []
 
@@ -475,7 +475,7 @@ def test_upstreams_that_speak_no_tls(start, authority):
     try:
         proxy = start(plain.getsockname()[1], upstream=UPSTREAM.format(ca=authority.path, name="a.internal"))
         assert proxy.ask("GET", "/open/a").code == "upstream_unreachable"
-        record = proxy.wait_for_record(lambda record: record["msg"] == "upstream server cannot be reached", "why")
+        record = proxy.wait_for_record(lambda record: record["msg"] == "upstream server fails", "why")
         assert "does not speak TLS on this port" in record["error"]
     finally:
         plain.close()
@@ -510,7 +510,7 @@ def test_a_server_that_does_not_agree_on_h2(start, authority, encrypted):
     proxy = start(encrypted, upstream='protocol = "h2"\n'
                   + UPSTREAM.format(ca=authority.path, name="api.internal"))
     assert proxy.ask("GET", "/open/a").code == "upstream_unreachable"
-    record = proxy.wait_for_record(lambda record: record["msg"] == "upstream server cannot be reached", "why")
+    record = proxy.wait_for_record(lambda record: record["msg"] == "upstream server fails", "why")
     assert "does not speak h2" in record["error"] or "no application protocol" in record["error"]
 
 

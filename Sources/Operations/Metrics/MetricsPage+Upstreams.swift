@@ -7,17 +7,19 @@ extension MetricsPage {
         text.family(
             "portcullis_upstream_duration_seconds", .histogram,
             "From the choice of an upstream to the end of its answer.")
-        for upstream in merged(loops.map(\.allUpstreams)) {
+        let upstreams = merged(loops.map(\.allUpstreams))
+        for upstream in upstreams {
             text.samples([("upstream", upstream.name)], sum(upstream.values.map(\.totals)))
         }
         text.family(
             "portcullis_upstream_events_total", .counter,
             "Ejections by a loop, and requests that met too few servers, or none.")
-        for upstream in merged(loops.map(\.allUpstreamEvents)) {
+        for upstream in upstreams {
+            let counters = loops.compactMap { $0.allUpstreamEvents[upstream.name] }
             for event in UpstreamEvent.allCases {
                 text.sample(
                     [("upstream", upstream.name), ("event", event.rawValue)],
-                    sum(upstream.values) { $0.total(event) })
+                    sum(counters) { $0.total(event) })
             }
         }
         if health.servers.isEmpty && health.checks.isEmpty { return }

@@ -15,6 +15,9 @@ extension Exchange {
         case .nothingSent:
             // A pooled connection that the server had closed says nothing about it.
             if !lease.isReused { failed(pool, lease.server, .upstreamReset) }
+        case .refused:
+            // One that says so works.
+            break
         case .failed(let failure):
             if failure.isOfServer { failed(pool, lease.server, failure) }
         }
