@@ -1,6 +1,6 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz soak replay stream deb clean
+.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz soak leniency replay stream deb clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -34,6 +34,11 @@ format: ## format the Swift sources
 
 fuzz: setup-build ## fuzz the parsers, time-boxed
 	Fuzz/run.sh
+
+leniency: setup ## 100,000 malformed requests beside nginx and HAProxy, and longer floods, with the optimised build
+	swift build -c release --static-swift-stdlib --product portcullis
+	PORTCULLIS=.build/release/portcullis LENIENCY_CASES=$${LENIENCY_CASES:-100000} FLOOD_SECONDS=$${FLOOD_SECONDS:-5} \
+		.venv/bin/python -m pytest Tests/Integration/test_leniency.py Tests/Integration/test_hostile_http2.py -s
 
 soak: setup ## ten minutes of mixed traffic; memory and descriptors must stay flat
 	swift build -c release --static-swift-stdlib --product portcullis

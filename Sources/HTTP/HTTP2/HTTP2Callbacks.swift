@@ -64,8 +64,10 @@ enum HTTP2Callbacks {
         let nameBytes = UnsafeBufferPointer(start: name, count: nameCount)
         let valueBytes = UnsafeBufferPointer(start: value, count: valueCount)
         if session.assembly.add(nameBytes.span, valueBytes.span) { return 0 }
-        _ = session.countReset()
-        return CNGHTTP2_STREAM_FAILURE
+        // To go on decoding it would cost more than the connection is worth (RFC 9113, section
+        // 10.5.1): a few bytes can stand for a long field that came before.
+        session.end(.flood, code: .enhanceYourCalm)
+        return CNGHTTP2_CALLBACK_FAILURE
     }
 
     private static func finishHead(_ session: HTTP2Session, _ frame: nghttp2_frame) -> Int32 {
@@ -195,6 +197,9 @@ enum HTTP2Callbacks {
             session.stream(frame.hd.stream_id)?.hasHeadLeft = true
             noteEnd(session, frame)
         case NGHTTP2_RST_STREAM.rawValue: countBlame(session, frame.rst_stream.error_code)
+        case NGHTTP2_GOAWAY.rawValue where frame.goaway.error_code != 0:
+            // The library ends a connection for what is wrong with its frames without asking.
+            session.failure = session.failure ?? .protocolError
         default: break
         }
         return 0

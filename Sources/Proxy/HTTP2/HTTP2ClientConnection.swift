@@ -101,7 +101,7 @@ final class HTTP2ClientConnection {
 
 extension HTTP2ClientConnection: HTTP2LinkOwner {
     func linkMoved() {
-        if link.session.failure != nil || link.session.isOver { startClosing() }
+        if link.hasFailed || link.session.isOver { startClosing() }
         if closesAt != .never && link.isFlushed && !link.session.hasStreams {
             link.finishWriting()
         }

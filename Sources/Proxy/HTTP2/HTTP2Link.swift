@@ -24,7 +24,7 @@ final class HTTP2Link {
     let transport: any Transport
     let session: HTTP2Session
     /// The session ended the connection; what explains it may still go out.
-    private(set) var hasFailed = false
+    var hasFailed: Bool { session.failure != nil }
     private(set) var isClosed = false
     weak var owner: (any HTTP2LinkOwner)?
 
@@ -98,7 +98,6 @@ final class HTTP2Link {
         do throws(HTTP2Failure) {
             try session.receive(buffer.bytes, now: state.loop.now)
         } catch {
-            hasFailed = true
             scheduleFlush()
         }
     }

@@ -289,6 +289,53 @@ struct HTTP2SessionTests {
         #expect(server.requests.isEmpty)
     }
 
+    @Test("W9: a head that a few bytes make huge ends the connection before it is decoded")
+    func bomb() throws {
+        let server = try ServerUnderTest()
+        server.greet()
+        let long = RawFrames.field("x", String(repeating: "v", count: 4000))
+        // Into the table, and out of it again and again (RFC 7541, section 6.1).
+        let block = RawFrames.block(RawFrames.get) + [0x40] + long[1...]
+        server.exchange(
+            RawFrames.frame(1, flags: 5, stream: 1, block + [UInt8](repeating: 0xBE, count: 10_000))
+        )
+        #expect(server.session.failure == .flood)
+        #expect(server.requests.isEmpty)
+    }
+
+    @Test("W9: pings that content comes with are no flood, however many there are")
+    func earnedPings() throws {
+        let server = try ServerUnderTest()
+        server.greet()
+        server.exchange(RawFrames.headers(RawFrames.get, endsStream: false))
+        let stream = try #require(server.requests.first)
+        for _ in 0..<5000 {
+            server.exchange(
+                RawFrames.data([1], endsStream: false)
+                    + RawFrames.frame(6, [0, 0, 0, 0, 0, 0, 0, 1]))
+            _ = stream.readAll()
+        }
+        #expect(server.session.failure == nil)
+    }
+
+    @Test("W9: streams that are reset now and then, among others that end well, are no flood")
+    func earnedResets() throws {
+        let server = try ServerUnderTest()
+        server.greet()
+        for index in 0..<2500 {
+            let id = UInt32(index * 4 + 1)
+            server.exchange(
+                RawFrames.headers(RawFrames.get, stream: id)
+                    + RawFrames.headers(RawFrames.get, stream: id + 2)
+                    + RawFrames.frame(3, stream: id, RawFrames.bytes(8)))
+            let served = try #require(server.requests.last)
+            served.write("HTTP/1.1 204 No Content\r\n\r\n")
+            served.close()
+            _ = server.sent()
+        }
+        #expect(server.session.failure == nil)
+    }
+
     @Test("W9: pings at a human pace are answered for ever")
     func pings() throws {
         let server = try ServerUnderTest()
