@@ -94,6 +94,20 @@ def test_trailers_pass_both_ways(way):
     assert way.request().get("te") == "trailers"
 
 
+def test_trailers_behind_content_of_known_length_pass_where_both_sides_can_have_them(way):
+    way.on("x", lambda answering: answering.respond(
+        200, body=b"content", has_length=True, trailers=[("grpc-status", "0")] if way.server == 2 else []))
+    answer = way.ask("POST", "x", body=b"hello", has_length=True,
+                     trailers=[("x-check", "2")] if way.client == 2 else [])
+    assert (answer.body, answer.get("content-length")) == (b"content", "7")
+    assert (way.request().body, way.request().get("content-length")) == (b"hello", "5")
+    if (way.client, way.server) == (2, 2):
+        assert answer.trailers == [("grpc-status", "0")]
+        assert way.request().trailers == [("x-check", "2")]
+    # The connection is as good as before.
+    assert way.ask("GET", "y").status == 200
+
+
 def test_W8_trailers_that_pose_as_credentials_are_dropped(way):
     way.ask("POST", "x", body=b"hello", has_length=False, trailers=[
         ("x-firebase-appcheck", "a.b.c"), ("x-appcheck-verdict", "verified"), ("x-forwarded-for", "1.2.3.4"),

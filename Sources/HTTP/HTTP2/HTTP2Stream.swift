@@ -232,12 +232,12 @@ public final class HTTP2Stream: Transport {
     }
 
     private func takeContent(_ bytes: UnsafeRawBufferPointer) -> Int {
-        if isWritingOver || bytes.isEmpty { return bytes.count }
+        if isWritingOver || bytes.isEmpty || contentLeft == 0 { return bytes.count }
         var count = min(bytes.count, max(0, session.limits.outgoingBytes - outgoing.count))
         if let left = contentLeft {
             count = Int(min(UInt64(count), left))
+            // Trailer fields may still follow: `finishMessage` is the end.
             contentLeft = left - UInt64(count)
-            isWritingOver = contentLeft == 0
         }
         if count == 0 { return 0 }
         outgoing.reserve(count)

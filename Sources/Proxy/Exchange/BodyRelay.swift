@@ -57,6 +57,14 @@ struct BodyRelay {
         self.limit = limit
     }
 
+    /// How `source` delimits a body whose head says `framing`. On a stream of its own the end of the
+    /// stream does, as trailer fields may follow content of known length (RFC 9113, section 8.1);
+    /// that the content has that length is seen to where frames are read.
+    static func framing(_ framing: BodyFraming, from source: any Transport) -> BodyFraming {
+        if case .length = framing, source.carriesOneMessage { return .untilClose }
+        return framing
+    }
+
     /// Moves what can be moved now.
     mutating func advance(
         from source: any Transport, _ input: ByteBuffer, to sink: any Transport,

@@ -35,7 +35,8 @@ extension Exchange {
             upstreamOutput.removeAll()
             writeRequestHead(client, permit, route)
             var upload = BodyRelay(
-                incoming: head.framing, outgoing: pool.framing(for: head.framing),
+                incoming: BodyRelay.framing(head.framing, from: client.socket),
+                outgoing: pool.framing(for: head.framing),
                 limit: client.listener.bodyLimit)
             end = await relay(client, pool, &upload)
             isUntouched = !upload.hasSunk

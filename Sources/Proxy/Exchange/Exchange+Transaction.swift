@@ -174,7 +174,9 @@ extension Exchange {
             client, isBodyOutstanding: transaction.isUploading || transaction.hasUploadBroken)
         upstreamInput.consume(answer.length)
         record.status = answer.status
-        transaction.download = BodyRelay(incoming: answer.framing, outgoing: framing)
+        transaction.download = BodyRelay(
+            incoming: BodyRelay.framing(answer.framing, from: transaction.server),
+            outgoing: framing)
         return nil
     }
 

@@ -50,6 +50,8 @@ struct HTTP2BothEndsTests {
         let stream = try both.request(
             "POST /a?b HTTP/1.1\r\nHost: h.example:8080\r\nContent-Length: 4\r\n"
                 + "Connection: keep-alive\r\nX-Firebase-AppCheck: t.o.k\r\n\r\nbody")
+        stream.finishMessage(trailers: [])
+        try both.settle()
         let served = try #require(both.requests.first)
         let (text, isOver) = served.readAll()
         #expect(
@@ -58,6 +60,7 @@ struct HTTP2BothEndsTests {
         #expect(isOver)
         served.write(
             "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nno")
+        served.finishMessage(trailers: [])
         try both.settle()
         let answer = stream.readAll()
         #expect(
@@ -66,6 +69,20 @@ struct HTTP2BothEndsTests {
         #expect(answer.isOver)
         #expect(both.client.streamCount == 0)
         #expect(both.server.streamCount == 0)
+    }
+
+    @Test("trailers follow content of known length, too")
+    func trailersBehindLength() throws {
+        let both = try JoinedSessions()
+        let stream = try both.request("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        let served = try #require(both.requests.first)
+        served.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        try both.settle()
+        #expect(!stream.readAll().isOver)
+        served.finishMessage(trailers: [(Array("grpc-status".utf8), Array("0".utf8))])
+        try both.settle()
+        #expect(stream.readAll().isOver)
+        #expect(stream.trailers.map { String(decoding: $0.value, as: UTF8.self) } == ["0"])
     }
 
     @Test("content of unknown length and trailers pass both ways")
@@ -156,6 +173,7 @@ struct HTTP2BothEndsTests {
         #expect(both.client.isGoingAway)
         #expect(both.client.openStream() == nil)
         both.requests[0].write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        both.requests[0].finishMessage(trailers: [])
         try both.settle()
         #expect(stream.readAll().text.hasSuffix("ok"))
         #expect(both.server.isOver)

@@ -83,7 +83,7 @@ struct HTTP2SessionTests {
         #expect(isOver)
     }
 
-    @Test("an answer's text becomes HEADERS and DATA; its length ends the stream")
+    @Test("an answer's text becomes HEADERS and DATA, and its last DATA ends the stream")
     func answer() throws {
         let server = try ServerUnderTest()
         server.greet()
@@ -91,6 +91,7 @@ struct HTTP2SessionTests {
         let stream = try #require(server.requests.first)
         stream.write(
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: keep-alive\r\nX-A: b\r\n\r\nhi")
+        stream.finishMessage(trailers: [])
         let frames = server.sent()
         #expect(frames.map(\.type) == [1, 0])
         #expect(frames.last?.payload == Array("hi".utf8))
