@@ -329,6 +329,7 @@ apps = {{ ios = "{APP_ID}" }}
 
 [upstream.backend]
 servers = ["127.0.0.1:{_backend_port(grpc)}"]
+idle_connections = 256
 {'protocol = "h2c"' if grpc else ""}
 {replay}"""
     return head + "".join(
