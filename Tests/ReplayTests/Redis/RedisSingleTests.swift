@@ -1,5 +1,6 @@
 import Reactor
 import Replay
+import TestKit
 import Testing
 
 @Suite("The store redis, with one real server", .enabled(if: RedisServer.isInstalled))
@@ -202,6 +203,29 @@ struct RedisSingleTests {
             }
             #expect(caller.store.statistics.breaker == .open)
             server.pause(false)
+        }
+    }
+
+    @Test("R11: a claim whose request is gone before there is a connection is not made")
+    func abandoned() async throws {
+        let server = try await RedisServer()
+        var settings = RedisSettings.single(server)
+        settings.connectTimeout = .seconds(60)
+        server.pause(true)
+        let store = RedisStore(settings: settings, events: { _ in })
+        try await TestLoop().run { resident in
+            let session = store.makeSession(on: resident.loop)
+            defer { session.close() }
+            let waiter = Waiter(loop: resident.loop)
+            let token = Claim.fresh(age: -60)
+            let outcome = await session.claim(
+                token, waiter: waiter, until: .now.advanced(by: .milliseconds(50)))
+            #expect(outcome == .unavailable(.timeout))
+            server.pause(false)
+            await session.warmUp(waiter: waiter, until: .now.advanced(by: .seconds(20)))
+            let again = await session.claim(
+                token.again(), waiter: waiter, until: .now.advanced(by: .seconds(20)))
+            #expect(again == .claimed)
         }
     }
 
