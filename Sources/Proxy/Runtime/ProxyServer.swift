@@ -176,7 +176,7 @@ public actor ProxyServer {
 
     /// Returns when every loop has done something for the asker: never, while one is stuck.
     public func awaitLoops() async {
-        for worker in workers { _ = await worker.connectionCount }
+        for worker in workers { await worker.answer() }
     }
 
     private func open(_ listeners: [Listener], count: Int) throws(ListenError)
