@@ -1,11 +1,12 @@
 """HTTP/2 on listeners and upstreams: one policy, one vocabulary, no side door (pitfalls H1, H5, W3, W5, W9, O2, O3)."""
 
-import json
 import pathlib
+import shutil
 import signal
 import subprocess
 import tempfile
 import threading
+from types import SimpleNamespace
 
 import h2.errors
 import h2.settings
@@ -768,6 +769,22 @@ def test_O2_a_reload_leaves_live_streams_alone(before):
         other.stop()
 
 
+def test_O2_connections_outlive_the_settings_that_they_were_opened_under(before):
+    proxy, behind = before(workers=1)
+    with Client(proxy.port) as client:
+        assert client.ask("GET", "/2/x").status == 200
+        config = proxy.config_path.read_text()
+        for number in (1, 2):
+            changed = f'protocol = "h2c"\ntimeouts = {{ idle = "{number}m" }}'
+            proxy.config_path.write_text(config.replace('protocol = "h2c"', changed))
+            proxy.signal(signal.SIGHUP)
+            wait_until(lambda: proxy.output().count("configuration reloaded") >= number, "the reload")
+            assert client.ask("GET", "/2/x").status == 200
+        behind.close_connections()
+        wait_until(lambda: all(peer.is_closed for peer in behind.peers), "the connections are gone")
+        assert client.ask("GET", "/2/x").status == 200
+
+
 def test_a_listener_without_h2_does_not_speak_it(start, origin):
     proxy = start(origin)
     with proxy.connect() as connection:
@@ -792,3 +809,66 @@ def test_W7_an_upgrade_to_h2c_is_not_taken(proxy, origin):
         assert response.status == 200
     names = origin.last().names()
     assert "upgrade" not in names and "http2-settings" not in names
+
+
+# nginx as the backend
+
+
+NGINX = '''
+worker_processes 1; daemon off; master_process off; pid {folder}/pid; error_log /dev/null;
+events {{ worker_connections 256; }}
+http {{
+    access_log off; {paths} client_max_body_size 64m; keepalive_requests 20;
+    server {{
+        listen 127.0.0.1:{port} http2;
+        root {folder}/files;
+        location /2/to-origin/ {{ proxy_http_version 1.1; proxy_pass http://127.0.0.1:{origin}; }}
+    }}
+}}
+'''
+
+
+@pytest.fixture
+def nginx(origin, tmp_path):
+    """nginx, which speaks HTTP/2 with prior knowledge, before files and the origin."""
+    if not shutil.which("nginx"):
+        pytest.skip("nginx is not installed")
+    files = tmp_path / "files" / "2"
+    files.mkdir(parents=True)
+    (files / "large").write_bytes(b"a" * (10 << 20))
+    (files / "small").write_bytes(b"small")
+    paths = " ".join(f"{kind}_temp_path {tmp_path}/{kind};" for kind in
+                     ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+    port = free_port()
+    (tmp_path / "nginx.conf").write_text(NGINX.format(folder=tmp_path, paths=paths, port=port, origin=origin.port))
+    process = subprocess.Popen(["nginx", "-c", tmp_path / "nginx.conf"], stderr=subprocess.DEVNULL)
+    yield SimpleNamespace(port=port)
+    process.terminate()
+    process.wait()
+
+
+@pytest.mark.parametrize("over", [1, 2])
+def test_nginx_behind(before, nginx, origin, over):
+    proxy, _ = before(second_origin=nginx)
+
+    def ask(method, path, *fields, body=None):
+        if over == 1:
+            return proxy.ask(method, path, *[f"{name}: {value}" for name, value in fields], body=body)
+        lines = fields + ((("content-length", str(len(body))),) if body else ())
+        with Client(proxy.port) as client:
+            return client.ask(method, path, *lines, body=body)
+
+    wait_until(lambda: ask("GET", "/2/small").status == 200, "nginx answers")
+    assert ask("GET", "/2/large").body_read.length == 10 << 20
+    head = ask("HEAD", "/2/small")
+    assert (head.status, head.get("content-length"), head.body) == (200, "5", b"")
+    same = ask("GET", "/2/small", ("if-none-match", head.get("etag")))
+    assert (same.status, same.body) == (304, b"")
+    assert ask("GET", "/2/none").status == 404
+    part = ask("GET", "/2/small", ("range", "bytes=1-2"))
+    assert (part.status, part.body) == (206, b"ma")
+    assert ask("POST", "/2/to-origin/x", body=b"b" * (10 << 20)).status == 200
+    assert origin.last().body_read.length == 10 << 20
+    # It ends each connection after twenty requests, with GOAWAY; nobody notices.
+    assert [ask("GET", "/2/small").status for _ in range(60)] == [200] * 60
+    assert ask("POST", "/2/to-origin/x", body=b"hello").status == 200

@@ -187,13 +187,7 @@ final class UpstreamPool {
     /// The attempt to open a shared connection is over.
     func finishConnecting(_ index: Int) {
         servers[index].isConnecting = false
-        wakeWaiting(servers[index])
-    }
-
-    private func wakeWaiting(_ server: UpstreamServer) {
-        let waiting = server.waiting
-        server.waiting.removeAll()
-        for waiter in waiting { waiter.wake() }
+        servers[index].wakeWaiting()
     }
 
     /// Shares a fresh connection, and opens its first stream.
@@ -201,10 +195,10 @@ final class UpstreamPool {
         let server = servers[index]
         let connection = HTTP2UpstreamConnection(
             transport, idleNanoseconds: idleNanoseconds, patience: connectNanoseconds, state: state,
-            onGreeting: { [unowned self] in wakeWaiting(server) },
-            onEnd: { [unowned self] ended in
+            onGreeting: { server.wakeWaiting() },
+            onEnd: { ended in
                 server.shared.removeAll { $0 === ended }
-                wakeWaiting(server)
+                server.wakeWaiting()
             })
         guard let connection else { return nil }
         server.shared.append(connection)

@@ -38,6 +38,13 @@ final class UpstreamServer {
         label = address.description
     }
 
+    /// Those who wait for a shared connection look again.
+    func wakeWaiting() {
+        let waiters = waiting
+        waiting.removeAll()
+        for waiter in waiters { waiter.wake() }
+    }
+
     /// Closes what lies idle and keeps nothing more.
     func retire() {
         isRetired = true
