@@ -12,6 +12,7 @@ import h2.config
 import h2.connection
 import h2.errors
 import h2.events
+import h2.exceptions
 import h2.settings
 from h2.connection import ConnectionState
 
@@ -386,8 +387,8 @@ class Origin:
         def run():
             try:
                 script(Exchange(self, peer, half))
-            except (Closed, OSError):
-                pass
+            except (Closed, OSError, h2.exceptions.StreamClosedError, h2.exceptions.StreamIDTooLowError):
+                pass  # The stream ended meanwhile, and the library has forgotten it.
             except Exception as error:
                 with self.changed:
                     self.errors.append(repr(error))
