@@ -1,0 +1,61 @@
+import TestKit
+import Testing
+
+@testable import portcullis
+
+@Suite("portcullis explain, of WebSocket handshakes")
+struct ExplainWebSocketTests {
+    private static func explain(place: String, _ fields: String...) -> Transcript {
+        let configuration = """
+            [[listener]]
+            listen = "127.0.0.1:8080"
+            [project.production]
+            number = "123"
+            id = "pid"
+            jwks = "keys.json"
+            [upstream.api]
+            servers = ["127.0.0.1:9000"]
+            [[route]]
+            name = "feed"
+            path = "/feed"
+            upstream = "api"
+            app_check = "enforce"
+            websocket_token = "\(place)"
+            """
+        return Transcript(
+            ["explain", "-c", "proxy.conf", "GET", "https://api.example.com/feed"]
+                + fields.flatMap { ["-H", $0] },
+            files: [
+                "proxy.conf": configuration, "keys.json": TestIssuer.keySetJSON(of: [.standard]),
+            ])
+    }
+
+    private static let upgrade = ["Connection: Upgrade", "Upgrade: websocket"]
+    private static let key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
+
+    @Test(
+        "H7: a token among the subprotocols counts where the route takes it, and is not shown",
+        arguments: [("protocol", "verified"), ("header", "missing")])
+    func subprotocol(place: String, verdict: String) {
+        let token = TestIssuer.standard.token()
+        let run = Self.explain(
+            place: place, Self.upgrade[0], Self.upgrade[1], Self.key,
+            "Sec-WebSocket-Protocol: chat, appcheck.\(token)")
+        #expect(run.text.contains("verdict     \(verdict)"))
+        for part in token.split(separator: ".").dropFirst() {
+            #expect(!run.text.contains(part))
+        }
+    }
+
+    @Test("what is no handshake has no token there, and two tokens are too many")
+    func others() {
+        let token = TestIssuer.standard.token()
+        let entry = "Sec-WebSocket-Protocol: chat, appcheck.\(token)"
+        let plain = Self.explain(place: "protocol", entry)
+        #expect(plain.text.contains("verdict     missing"))
+        let twice = Self.explain(
+            place: "protocol", Self.upgrade[0], Self.upgrade[1], Self.key, entry,
+            "X-Firebase-AppCheck: \(token)")
+        #expect(twice.text.contains("verdict     invalid, reason duplicate"))
+    }
+}
