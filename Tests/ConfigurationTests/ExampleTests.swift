@@ -110,11 +110,4 @@ struct ExampleTests {
             #expect(isSet, "\(key) of \(table) is missing")
         }
     }
-
-    @Test("does not mention what is not supported yet")
-    func isHonest() {
-        for word in ["retries", "hash"] {
-            #expect(!text.contains(word), "\(word)")
-        }
-    }
 }

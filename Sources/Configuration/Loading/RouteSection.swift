@@ -225,7 +225,7 @@ private func checkSeed(_ text: String) throws(Misspelling) -> String {
         hint: "1 to 32 letters, digits, \"-\", \"_\" and \".\"")
 }
 
-private func checkStickyKey(_ text: String) throws(Misspelling) -> StickyKey {
+func checkStickyKey(_ text: String) throws(Misspelling) -> StickyKey {
     switch text {
     case "client_ip": return .clientIP
     case "app": return .app

@@ -41,9 +41,10 @@ struct Schema {
     static let upstream = Schema(
         keys: [
             "servers", "balance", "protocol", "timeouts", "idle_connections", "tls", "health",
-            "ejection", "panic_threshold", "slow_start", "resolve_interval",
-        ],
-        later: ["retries"])
+            "ejection", "panic_threshold", "slow_start", "resolve_interval", "retries", "hash_by",
+        ])
+
+    static let retries = Schema(keys: ["attempts", "budget", "idempotent"])
 
     static let health = Schema(keys: [
         "path", "host", "interval", "timeout", "healthy_after", "unhealthy_after", "status",
@@ -80,7 +81,7 @@ struct Schema {
         ("listener", listener), ("listener.tls", listenerTLS), ("certificates", certificate),
         ("upstream.tls", upstreamTLS), ("limits", limits), ("project", project), ("secret", secret),
         ("client_fingerprints", fingerprints), ("upstream", upstream), ("timeouts", timeouts),
-        ("health", health), ("ejection", ejection),
+        ("health", health), ("ejection", ejection), ("retries", retries),
         ("replay", replay), ("google", google), ("route", route), ("cors", cors),
     ]
 }

@@ -16,13 +16,7 @@ extension ConfigurationLoader {
     private func readUpstream(_ initial: Upstream, _ table: TableReader) -> Upstream {
         var upstream = initial
         upstream.servers = readServers(table)
-        if let balance = table.setting("balance") {
-            if balance.node.string == "hash" {
-                balance.error("is not supported yet: \"hash\"", hint: balanceHint)
-            } else if let choice = balance.choice(Upstream.Balance.self) {
-                upstream.balance = choice
-            }
-        }
+        readBalance(table, into: &upstream)
         if let count = table.setting("idle_connections")?.integer(in: 0...10_000) {
             upstream.idleConnections = count
         }
@@ -30,6 +24,7 @@ extension ConfigurationLoader {
         readProtocol(table, into: &upstream)
         readTimeouts(table, into: &upstream)
         readHealth(table, into: &upstream)
+        readRetries(table, into: &upstream)
         return upstream
     }
 
@@ -97,6 +92,3 @@ extension ConfigurationLoader {
         }
     }
 }
-
-private let balanceHint =
-    "this version has " + alternatives(Upstream.Balance.allCases.map(\.rawValue))

@@ -190,6 +190,8 @@ public struct Upstream: Sendable, Equatable {
     public enum Balance: String, Sendable, CaseIterable {
         case leastRequests = "least_requests"
         case roundRobin = "round_robin"
+        /// The same client gets the same server while it is there.
+        case hash
     }
 
     /// `protocol`; the raw values are those of the file.
@@ -209,6 +211,11 @@ public struct Upstream: Sendable, Equatable {
     public var servers: [ListenAddress]
     /// How a server is chosen.
     public var balance: Balance = .leastRequests
+    /// What one client is for `hash`: its address or a field; requests without it go by
+    /// `leastRequests`.
+    public var hashBy = StickyKey.clientIP
+    /// When a request is tried once more.
+    public var retries = Retries()
     /// Longest time to establish a connection.
     public var connectTimeout: Duration = .seconds(2)
     /// From the last byte of the request to the response head.

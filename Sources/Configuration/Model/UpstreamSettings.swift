@@ -35,3 +35,17 @@ public struct Ejection: Sendable, Equatable {
 
     public init() {}
 }
+
+/// `retries` of an upstream: when a request is tried once more.
+public struct Retries: Sendable, Equatable {
+    /// How often one request may be moved to another server, or sent again.
+    public var attempts = 2
+    /// Percent of the requests of a loop, within ten to twenty seconds, that retries may be; ten are
+    /// always allowed. 0: no retries.
+    public var budget = 20.0
+    /// Requests of idempotent methods, without a body, are sent again when they were sent and not a
+    /// byte of an answer came.
+    public var idempotent = false
+
+    public init() {}
+}

@@ -16,9 +16,6 @@ struct UpstreamLease {
 
 /// The way to the upstream and back.
 extension Exchange {
-    /// How often a request that a server refused without a look is sent again.
-    private static let refusalLimit = 3
-
     /// Forwards the request and relays the answer. Needs policy's permit.
     func forward(_ client: ClientConnection, _ permit: Permit, _ route: ServedRoute) async -> Fate {
         record.upstream = route.upstream
@@ -29,22 +26,25 @@ extension Exchange {
                 MonotonicInstant.now.microseconds(since: begun) - record.tunnelMicroseconds
         }
         var end: Result<Fate, ForwardingFailure>
-        var isUntouched: Bool
-        var refusals = 0
-        repeat {
+        // No server can have acted upon the request.
+        var isUntouched = true
+        var attempts = ForwardingAttempts()
+        pool.budget.requested(at: state.loop.now)
+        while true {
             upstreamOutput.removeAll()
             writeRequestHead(client, permit, route)
             var upload = BodyRelay(
                 incoming: BodyRelay.framing(head.framing, from: client.socket),
                 outgoing: pool.framing(for: head.framing),
                 limit: client.listener.bodyLimit)
-            end = await relay(client, pool, &upload)
-            isUntouched = !upload.hasSunk
-            guard case .failure(let failure) = end, failure.isRefused else { break }
-            isUntouched = true
-            refusals += 1
-            // What was read of a body is gone.
-        } while head.framing == .none && refusals < Self.refusalLimit && !client.isAborted
+            end = await relay(client, pool, &upload, &attempts)
+            guard case .failure(let failure) = end else {
+                isUntouched = isUntouched && !upload.hasSunk
+                break
+            }
+            isUntouched = isUntouched && (failure.isRefused || !upload.hasSunk)
+            if client.isAborted || !maySendAgain(failure, pool, &attempts) { break }
+        }
         if isUntouched { await release(client) }
         switch end {
         case .success(let fate): return fate
@@ -53,13 +53,13 @@ extension Exchange {
     }
 
     /// Has the request answered by one of the servers.
-    private func relay(_ client: ClientConnection, _ pool: UpstreamPool, _ upload: inout BodyRelay)
-        async -> Result<Fate, ForwardingFailure>
-    {
-        var tried: UInt64 = 0
+    private func relay(
+        _ client: ClientConnection, _ pool: UpstreamPool, _ upload: inout BodyRelay,
+        _ attempts: inout ForwardingAttempts
+    ) async -> Result<Fate, ForwardingFailure> {
         while true {
             let lease: UpstreamLease
-            switch await connect(client, pool, &tried) {
+            switch await connect(client, pool, &attempts) {
             case .success(let connected): lease = connected
             case .failure(let failure): return .failure(failure)
             }
@@ -83,8 +83,16 @@ extension Exchange {
                 // another one may carry the request. A fresh one that fails is the server's fault.
                 if lease.isReused { continue }
                 return .failure(ForwardingFailure(reason: .upstreamReset))
+            case .unanswered:
+                lease.socket.close()
+                attempts.failure = .upstreamReset
+                // Another one, where there is another.
+                attempts.mark(lease.server, isUseless: pool.servers.count > 1)
+                return .failure(ForwardingFailure(reason: .upstreamReset, isUnanswered: true))
             case .refused:
                 lease.socket.close()
+                attempts.failure = .upstreamReset
+                attempts.mark(lease.server, isUseless: false)
                 return .failure(ForwardingFailure(reason: .upstreamReset, isRefused: true))
             case .failed(let failure):
                 lease.socket.close()
@@ -103,14 +111,21 @@ extension Exchange {
         var detail: String?
         /// The server said that it did nothing with the request (RFC 9113, section 8.7).
         var isRefused = false
+        /// Of the answer no byte came, although something was sent.
+        var isUnanswered = false
     }
 
-    private func connect(_ client: ClientConnection, _ pool: UpstreamPool, _ tried: inout UInt64)
-        async -> Result<UpstreamLease, ForwardingFailure>
-    {
+    private func connect(
+        _ client: ClientConnection, _ pool: UpstreamPool, _ attempts: inout ForwardingAttempts
+    ) async -> Result<UpstreamLease, ForwardingFailure> {
         if pool.servers.isEmpty { return .failure(ForwardingFailure(reason: .upstreamUnresolved)) }
-        var failure = RequestFailure.upstreamConnect
-        while let index = choose(pool, tried: tried) {
+        var failed: ForwardingFailure?
+        while let index = choose(pool, tried: attempts.tried) {
+            if let failed, !mayMove(pool, &attempts) {
+                pool.release(index)
+                return .failure(failed)
+            }
+            failed = nil
             record.upstreamServer = pool.servers[index].label
             if let socket = pool.takeIdle(index, now: state.loop.now) {
                 return .success(UpstreamLease(socket: socket, server: index, isReused: true))
@@ -120,7 +135,7 @@ extension Exchange {
                 if let failure = await othersConnected(client, pool) { return .failure(failure) }
                 continue
             }
-            tried |= index < 64 ? 1 << UInt64(index) : 0
+            attempts.mark(index, isUseless: true)
             let opened = await open(client, pool, index)
             defer { pool.finishConnecting(index) }
             switch opened {
@@ -136,22 +151,24 @@ extension Exchange {
                 return .success(UpstreamLease(socket: socket, server: index, isReused: false))
             case .failure(let error):
                 pool.release(index)
-                failure = error.reason
-                if failure == .clientAborted { return .failure(error) }
+                if error.reason == .clientAborted { return .failure(error) }
+                attempts.failure = error.reason
+                failed = error
                 pool.avoid(index, now: state.loop.now)
-                failed(pool, index, failure, detail: error.detail)
+                note(error, pool, index)
                 if index >= 64 { return .failure(error) }
             }
         }
-        if tried == 0 {
+        if let failed { return .failure(failed) }
+        if attempts.tried == 0 {
             state.recorder.upstream(.unhealthy, pool.upstream.name)
-            failure = .upstreamUnhealthy
+            attempts.failure = .upstreamUnhealthy
         }
-        return .failure(ForwardingFailure(reason: failure))
+        return .failure(ForwardingFailure(reason: attempts.failure))
     }
 
     private func choose(_ pool: UpstreamPool, tried: UInt64) -> Int? {
-        let index = pool.choose(tried: tried, now: state.loop.now)
+        let index = pool.choose(tried: tried, now: state.loop.now, key: hashKey(pool))
         if pool.isPanicking { state.recorder.upstream(.panic, pool.upstream.name) }
         return index
     }

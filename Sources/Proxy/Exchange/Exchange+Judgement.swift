@@ -136,7 +136,8 @@ extension Exchange {
         return !key.isEmpty && share.isInside(key.span)
     }
 
-    private func fillShareKey(_ key: StickyKey) {
+    /// Makes `shareKey` what the client is; empty where it has no such key.
+    func fillShareKey(_ key: StickyKey) {
         shareKey.removeAll(keepingCapacity: true)
         switch key {
         case .clientIP: clientAddress?.appendShareKey(to: &shareKey)

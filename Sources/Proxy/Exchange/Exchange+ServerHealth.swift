@@ -15,6 +15,7 @@ extension Exchange {
         case .nothingSent:
             // A pooled connection that the server had closed says nothing about it.
             if !lease.isReused { failed(pool, lease.server, .upstreamReset) }
+        case .unanswered: failed(pool, lease.server, .upstreamReset)
         case .refused:
             // One that says so works.
             break
@@ -23,8 +24,13 @@ extension Exchange {
         }
     }
 
+    /// Takes note of a server that could not be reached.
+    func note(_ failure: ForwardingFailure, _ pool: UpstreamPool, _ index: Int) {
+        failed(pool, index, failure.reason, detail: failure.detail)
+    }
+
     /// The server failed a request. The log says so once.
-    func failed(
+    private func failed(
         _ pool: UpstreamPool, _ index: Int, _ failure: RequestFailure, detail: String? = nil
     ) {
         let now = state.loop.now

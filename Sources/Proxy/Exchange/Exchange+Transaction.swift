@@ -11,6 +11,8 @@ enum TransactionEnd {
     case nothingSent
     /// The server said that it did nothing with the request.
     case refused
+    /// The connection ended behind bytes of the request and before a single byte of an answer.
+    case unanswered
     /// Failed before any byte of an answer went to the client.
     case failed(RequestFailure)
 }
@@ -144,14 +146,17 @@ extension Exchange {
             case .bytes: continue
             case .wouldBlock: return nil
             case .endOfStream:
-                return .failed(upstreamInput.isEmpty ? .upstreamReset : .upstreamProtocol)
-            case nil:
-                let isUntouched = upstreamInput.isEmpty && transaction.interimCount == 0
-                return transaction.server.isRefused && isUntouched
-                    ? .refused : .failed(.upstreamReset)
+                return upstreamInput.isEmpty ? brokenOff(transaction) : .failed(.upstreamProtocol)
+            case nil: return brokenOff(transaction)
             }
         }
         return nil
+    }
+
+    /// The server ended the dialogue before its answer was there.
+    private func brokenOff(_ transaction: Transaction) -> TransactionEnd {
+        if !upstreamInput.isEmpty || transaction.interimCount > 0 { return .failed(.upstreamReset) }
+        return transaction.server.isRefused ? .refused : .unanswered
     }
 
     private func takeHead(_ client: ClientConnection, _ transaction: inout Transaction)

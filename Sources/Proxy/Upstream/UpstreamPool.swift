@@ -26,6 +26,8 @@ final class UpstreamPool {
     let servers: [UpstreamServer]
     /// The last choice was made among all servers, because too few are available.
     private(set) var isPanicking = false
+    /// How many requests may still be tried once more.
+    var budget = RetryBudget()
     private var next = 0
     private var dice = SeededDice()
 
@@ -62,9 +64,11 @@ final class UpstreamPool {
 
     /// Chooses a server, and counts a request on it until `release`.
     ///
-    /// - Parameter tried: Bits of the servers that this request tried already.
+    /// - Parameters:
+    ///   - tried: Bits of the servers that this request tried already.
+    ///   - key: What the client is, for `hash`; nil where it has no such key.
     /// - Returns: the index of the server, or nil when all were tried.
-    func choose(tried: UInt64, now: MonotonicInstant) -> Int? {
+    func choose(tried: UInt64, now: MonotonicInstant, key: UInt64? = nil) -> Int? {
         isPanicking = isAnyAway(at: now) && hasTooFew(at: now, away: 0)
         if servers.count == 1 {
             if tried & 1 != 0 || !isPanicking && isAnyAway(at: now) { return nil }
@@ -73,8 +77,8 @@ final class UpstreamPool {
         }
         // Among equals those that did not fail just now, and that are not just coming back.
         let index =
-            candidate(tried: tried, at: now, isChoosy: true)
-            ?? candidate(tried: tried, at: now, isChoosy: false)
+            candidate(tried: tried, at: now, key, isChoosy: true)
+            ?? candidate(tried: tried, at: now, key, isChoosy: false)
         guard let index else { return nil }
         next = (index + 1) % servers.count
         servers[index].activeCount += 1
@@ -208,14 +212,24 @@ final class UpstreamPool {
         return stream
     }
 
-    private func candidate(tried: UInt64, at now: MonotonicInstant, isChoosy: Bool) -> Int? {
+    private func candidate(
+        tried: UInt64, at now: MonotonicInstant, _ key: UInt64?, isChoosy: Bool
+    ) -> Int? {
         var best: Int?
+        var bestWeight: UInt64 = 0
         for offset in servers.indices {
             let index = (next + offset) % servers.count
             if index < 64 && tried & (1 << UInt64(index)) != 0 { continue }
             let server = servers[index]
             if !isPanicking && !server.health.isAvailable(at: now) { continue }
-            if isChoosy && (server.avoidedUntil > now || isSpared(server, at: now)) { continue }
+            if isChoosy && (server.avoidedUntil > now || isSpared(server, at: now, key)) {
+                continue
+            }
+            if let key {
+                let weight = RendezvousHash.weight(ofKey: key, server: server.hash)
+                if best == nil || weight > bestWeight { (best, bestWeight) = (index, weight) }
+                continue
+            }
             if upstream.balance == .roundRobin { return index }
             if let current = best, servers[current].activeCount <= server.activeCount { continue }
             best = index
@@ -223,10 +237,14 @@ final class UpstreamPool {
         return best
     }
 
-    /// A server that came back is passed over less and less.
-    private func isSpared(_ server: UpstreamServer, at now: MonotonicInstant) -> Bool {
+    /// A server that came back is passed over less and less; keys come back one by one.
+    private func isSpared(
+        _ server: UpstreamServer, at now: MonotonicInstant, _ key: UInt64?
+    ) -> Bool {
         let share = server.health.share(at: now, slowStart: upstream.slowStart.nanoseconds)
-        return share < 1 && dice.next() >= share
+        if share >= 1 { return false }
+        guard let key else { return dice.next() >= share }
+        return !RendezvousHash.isWithin(share, key: key, server: server.hash)
     }
 }
 

@@ -14,6 +14,8 @@ final class UpstreamServer {
     let address: SocketAddress
     /// The address as text: in logs, in metrics, and what makes two servers the same.
     let label: String
+    /// The same for consistent hashing.
+    let hash: UInt64
     /// Whether it works, as far as this loop knows.
     var health = ServerHealth()
     /// It is not among the servers of the newest configuration: no connection is kept.
@@ -36,6 +38,7 @@ final class UpstreamServer {
     init(address: SocketAddress) {
         self.address = address
         label = address.description
+        hash = RendezvousHash.hash(label.utf8)
     }
 
     /// Those who wait for a shared connection look again.
