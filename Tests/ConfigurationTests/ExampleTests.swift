@@ -83,6 +83,7 @@ struct ExampleTests {
         let example = try #require(configuration?.upstreams.first)
         var upstream = Upstream(name: example.name, servers: example.servers)
         upstream.health = HealthCheck(path: "/healthz")
+        upstream.limits.connections = 1000
         #expect(example == upstream)
     }
 

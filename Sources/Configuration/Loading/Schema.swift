@@ -42,7 +42,10 @@ struct Schema {
         keys: [
             "servers", "balance", "protocol", "timeouts", "idle_connections", "tls", "health",
             "ejection", "panic_threshold", "slow_start", "resolve_interval", "retries", "hash_by",
+            "limits",
         ])
+
+    static let upstreamLimits = Schema(keys: ["connections", "queue", "queue_timeout"])
 
     static let retries = Schema(keys: ["attempts", "budget", "idempotent"])
 
@@ -82,6 +85,7 @@ struct Schema {
         ("upstream.tls", upstreamTLS), ("limits", limits), ("project", project), ("secret", secret),
         ("client_fingerprints", fingerprints), ("upstream", upstream), ("timeouts", timeouts),
         ("health", health), ("ejection", ejection), ("retries", retries),
+        ("upstream.limits", upstreamLimits),
         ("replay", replay), ("google", google), ("route", route), ("cors", cors),
     ]
 }

@@ -25,6 +25,7 @@ extension ConfigurationLoader {
         readTimeouts(table, into: &upstream)
         readHealth(table, into: &upstream)
         readRetries(table, into: &upstream)
+        readLimits(table, into: &upstream)
         return upstream
     }
 

@@ -214,6 +214,8 @@ public struct Upstream: Sendable, Equatable {
     /// What one client is for `hash`: its address or a field; requests without it go by
     /// `leastRequests`.
     public var hashBy = StickyKey.clientIP
+    /// How much one server takes.
+    public var limits = ServerLimits()
     /// When a request is tried once more.
     public var retries = Retries()
     /// Longest time to establish a connection.

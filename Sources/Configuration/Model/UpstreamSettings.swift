@@ -49,3 +49,16 @@ public struct Retries: Sendable, Equatable {
 
     public init() {}
 }
+
+/// `limits` of an upstream: how much one of its servers takes.
+public struct ServerLimits: Sendable, Equatable {
+    /// Requests that may be under way to one server, from the whole process; nil: any number. Each
+    /// loop has an equal part, and at least one.
+    public var connections: Int?
+    /// Requests for each server that may wait until there is room; each loop has its part.
+    public var queue = 100
+    /// How long they may.
+    public var queueTimeout: Duration = .seconds(5)
+
+    public init() {}
+}

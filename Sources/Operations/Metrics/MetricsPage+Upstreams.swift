@@ -14,11 +14,13 @@ extension MetricsPage {
         text.family(
             "portcullis_upstream_events_total", .counter,
             "Ejections by a loop, and requests that met too few servers, or none.")
-        for upstream in upstreams {
-            let counters = loops.compactMap { $0.allUpstreamEvents[upstream.name] }
+        let events = loops.map(\.allUpstreamEvents)
+        // Something may have happened before the first request has ended.
+        for name in Set(upstreams.map(\.name)).union(events.flatMap(\.keys)).sorted() {
+            let counters = events.compactMap { $0[name] }
             for event in UpstreamEvent.allCases {
                 text.sample(
-                    [("upstream", upstream.name), ("event", event.rawValue)],
+                    [("upstream", name), ("event", event.rawValue)],
                     sum(counters) { $0.total(event) })
             }
         }

@@ -120,7 +120,20 @@ extension Exchange {
     ) async -> Result<UpstreamLease, ForwardingFailure> {
         if pool.servers.isEmpty { return .failure(ForwardingFailure(reason: .upstreamUnresolved)) }
         var failed: ForwardingFailure?
-        while let index = choose(pool, tried: attempts.tried) {
+        let limit = state.loop.now.advanced(by: pool.upstream.limits.queueTimeout)
+        if pool.line.isOccupied, attempts.retries == 0,
+            let failure = await awaitTurn(client, pool, until: limit)
+        {
+            return .failure(failure)
+        }
+        while true {
+            guard let index = choose(pool, tried: attempts.tried) else {
+                if !pool.isFull { break }
+                if let failure = await awaitTurn(client, pool, until: limit) {
+                    return .failure(failure)
+                }
+                continue
+            }
             if let failed, !mayMove(pool, &attempts) {
                 pool.release(index)
                 return .failure(failed)

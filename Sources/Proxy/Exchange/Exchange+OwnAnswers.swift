@@ -205,7 +205,7 @@ extension RequestFailure {
         // The handshake was answered long before.
         case .webSocketIdle, .webSocketDrained: nil
         case .upstreamConnect, .upstreamUnresolved, .upstreamTLS: .upstreamUnreachable
-        case .upstreamUnhealthy: .upstreamUnavailable
+        case .upstreamUnhealthy, .upstreamQueueFull, .upstreamQueueTimeout: .upstreamUnavailable
         case .upstreamReset: .upstreamReset
         case .upstreamConnectTimeout, .upstreamHeaderTimeout, .upstreamIdleTimeout: .upstreamTimeout
         case .upstreamProtocol: .upstreamProtocol

@@ -83,7 +83,7 @@ extension RequestFailure {
             true
         case .malformed, .clientAborted, .clientTimeout, .bodyTooLarge, .headerTimeout,
             .misdirected, .noRoute, .webSocketNotSupported, .webSocketIdle, .webSocketDrained,
-            .upstreamUnresolved, .upstreamUnhealthy:
+            .upstreamUnresolved, .upstreamUnhealthy, .upstreamQueueFull, .upstreamQueueTimeout:
             false
         }
     }

@@ -30,6 +30,8 @@ public enum RequestFailure: String, Sendable, CaseIterable {
     case upstreamUnresolved = "upstream_unresolved"
     case upstreamTLS = "upstream_tls"
     case upstreamUnhealthy = "upstream_unhealthy"
+    case upstreamQueueFull = "upstream_queue_full"
+    case upstreamQueueTimeout = "upstream_queue_timeout"
 }
 
 /// Everything that the access log and the metrics say about one request. One object per connection,

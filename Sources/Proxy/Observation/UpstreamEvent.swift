@@ -7,6 +7,8 @@ public enum UpstreamEvent: String, Sendable, CaseIterable {
     case panic
     /// No server was available.
     case unhealthy
+    /// A request had to wait until a server had room for it.
+    case queued
     /// A request was moved to another server, or sent again.
     case retried
     /// A request could have been, but had been often enough, or the budget was used up.

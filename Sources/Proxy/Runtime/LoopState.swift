@@ -28,6 +28,8 @@ final class LoopState {
     private(set) var serving: ServingConfiguration
     /// In the order of the configuration's upstreams.
     private(set) var pools: [UpstreamPool]
+    /// How many loops there are; that does not change while the process lives.
+    private let loopCount: Int
     /// The newest verdicts of the checks.
     private var health = HealthSnapshot()
     /// Every project's keys, in the order of the configuration.
@@ -84,8 +86,10 @@ final class LoopState {
         tokens = TokenCache(capacityBytes: serving.configuration.server.tokenCacheBytes)
         identifiers = RequestIDGenerator()
         handshakes = HandshakeTurns(loop: loop)
+        loopCount = serving.workerCount
         pools = zip(serving.configuration.upstreams, serving.addresses).map {
-            UpstreamPool($0, addresses: $1, tls: serving.tls.client(of: $0.name))
+            UpstreamPool(
+                $0, addresses: $1, tls: serving.tls.client(of: $0.name), loops: serving.workerCount)
         }
     }
 
@@ -100,7 +104,8 @@ final class LoopState {
             }
             guard let same else {
                 let pool = UpstreamPool(
-                    upstream, addresses: addresses, tls: next.tls.client(of: upstream.name))
+                    upstream, addresses: addresses, tls: next.tls.client(of: upstream.name),
+                    loops: loopCount)
                 pool.adopt(health, now: loop.now)
                 return pool
             }
@@ -122,7 +127,8 @@ final class LoopState {
     private func successor(of pool: UpstreamPool, _ addresses: [SocketAddress]) -> UpstreamPool {
         if pool.servers.map(\.label) == addresses.map(\.description) { return pool }
         let next = UpstreamPool(
-            pool.upstream, addresses: addresses, tls: pool.tls, known: pool.servers)
+            pool.upstream, addresses: addresses, tls: pool.tls, known: pool.servers,
+            line: pool.line, loops: loopCount)
         pool.retire(except: next.servers)
         next.adopt(health, now: loop.now)
         return next

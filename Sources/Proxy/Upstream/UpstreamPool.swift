@@ -26,6 +26,14 @@ final class UpstreamPool {
     let servers: [UpstreamServer]
     /// The last choice was made among all servers, because too few are available.
     private(set) var isPanicking = false
+    /// Those that no server takes now.
+    let line: WaitingLine
+    /// How many may wait there.
+    let queueLimit: Int
+    /// A choice came to nothing because servers have as many requests as they take.
+    private(set) var isFull = false
+    /// Requests that one server takes from this loop.
+    private let capacity: Int
     /// How many requests may still be tried once more.
     var budget = RetryBudget()
     private var next = 0
@@ -33,12 +41,19 @@ final class UpstreamPool {
 
     /// A pool of servers.
     ///
-    /// - Parameter known: Servers of the pool before it; those of the same address are taken over
-    ///   with their connections and with what is known about them.
+    /// - Parameters:
+    ///   - known: Servers of the pool before it; those of the same address are taken over with their
+    ///     connections and with what is known about them.
+    ///   - line: The line of the pool before it.
+    ///   - loops: Among how many the limits are divided.
     init(
         _ upstream: Upstream, addresses: [SocketAddress], tls: TLSContext? = nil,
-        known: [UpstreamServer] = []
+        known: [UpstreamServer] = [], line: WaitingLine = WaitingLine(), loops: Int = 1
     ) {
+        let limits = upstream.limits
+        capacity = limits.connections.map { max(1, $0 / max(1, loops)) } ?? .max
+        queueLimit = limits.queue * addresses.count / max(1, loops)
+        self.line = line
         self.upstream = upstream
         self.tls = tls
         connectNanoseconds = upstream.connectTimeout.nanoseconds
@@ -69,9 +84,14 @@ final class UpstreamPool {
     ///   - key: What the client is, for `hash`; nil where it has no such key.
     /// - Returns: the index of the server, or nil when all were tried.
     func choose(tried: UInt64, now: MonotonicInstant, key: UInt64? = nil) -> Int? {
+        isFull = false
         isPanicking = isAnyAway(at: now) && hasTooFew(at: now, away: 0)
         if servers.count == 1 {
             if tried & 1 != 0 || !isPanicking && isAnyAway(at: now) { return nil }
+            if servers[0].activeCount >= capacity {
+                isFull = true
+                return nil
+            }
             servers[0].activeCount += 1
             return 0
         }
@@ -80,6 +100,7 @@ final class UpstreamPool {
             candidate(tried: tried, at: now, key, isChoosy: true)
             ?? candidate(tried: tried, at: now, key, isChoosy: false)
         guard let index else { return nil }
+        isFull = false
         next = (index + 1) % servers.count
         servers[index].activeCount += 1
         return index
@@ -88,6 +109,7 @@ final class UpstreamPool {
     /// The request on a server is over.
     func release(_ index: Int) {
         servers[index].activeCount -= 1
+        line.callNext()
     }
 
     /// The server could not be reached.
@@ -222,6 +244,10 @@ final class UpstreamPool {
             if index < 64 && tried & (1 << UInt64(index)) != 0 { continue }
             let server = servers[index]
             if !isPanicking && !server.health.isAvailable(at: now) { continue }
+            if server.activeCount >= capacity {
+                isFull = true
+                continue
+            }
             if isChoosy && (server.avoidedUntil > now || isSpared(server, at: now, key)) {
                 continue
             }
