@@ -148,6 +148,7 @@ struct MetricsTests {
             "action": Set(VerdictLabels.columns),
             "class": ["none", "1xx", "2xx", "3xx", "4xx", "5xx"],
             "upstream": ["api", "legacy"],
+            "event": Set(UpstreamEvent.allCases.map(\.rawValue)),
             "failure": Set(RequestFailure.allCases.map(\.rawValue)),
             "kind": Set(MalformedMessage.Kind.allCases.map(\.rawValue)),
             "result": Set(

@@ -120,7 +120,7 @@ extension Exchange {
     ) async -> Result<UpstreamLease, ForwardingFailure> {
         if pool.servers.isEmpty { return .failure(ForwardingFailure(reason: .upstreamUnresolved)) }
         var failed: ForwardingFailure?
-        let limit = state.loop.now.advanced(by: pool.upstream.limits.queueTimeout)
+        let limit = state.loop.now.advanced(byNanoseconds: pool.queueNanoseconds)
         if pool.line.isOccupied, attempts.retries == 0,
             let failure = await awaitTurn(client, pool, until: limit)
         {

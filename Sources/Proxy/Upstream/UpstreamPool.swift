@@ -20,6 +20,9 @@ final class UpstreamPool {
     let responseHeadNanoseconds: Int64
     /// Between two bytes, and for an idle connection.
     let idleNanoseconds: Int64
+    /// How long a request may wait for room.
+    let queueNanoseconds: Int64
+    private let slowStartNanoseconds: Int64
     /// What connections are made with; nil where they are plain text.
     let tls: TLSContext?
     /// One for each resolved address.
@@ -58,6 +61,8 @@ final class UpstreamPool {
         self.tls = tls
         connectNanoseconds = upstream.connectTimeout.nanoseconds
         responseHeadNanoseconds = upstream.responseHeaderTimeout.nanoseconds
+        queueNanoseconds = limits.queueTimeout.nanoseconds
+        slowStartNanoseconds = upstream.slowStart.nanoseconds
         idleNanoseconds = upstream.idleTimeout.nanoseconds
         servers = addresses.map { address in
             let label = address.description
@@ -267,7 +272,7 @@ final class UpstreamPool {
     private func isSpared(
         _ server: UpstreamServer, at now: MonotonicInstant, _ key: UInt64?
     ) -> Bool {
-        let share = server.health.share(at: now, slowStart: upstream.slowStart.nanoseconds)
+        let share = server.health.share(at: now, slowStart: slowStartNanoseconds)
         if share >= 1 { return false }
         guard let key else { return dice.next() >= share }
         return !RendezvousHash.isWithin(share, key: key, server: server.hash)
