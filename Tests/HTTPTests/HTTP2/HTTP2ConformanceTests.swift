@@ -106,6 +106,7 @@ struct HTTP2ConformanceTests {
         server.exchange(RawFrames.frame(4, [0, 4, 0, 0, 0, 0]) + Violation.request)
         let stream = try #require(server.requests.first)
         stream.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        stream.finishMessage(trailers: [])
         stream.close()
         #expect(server.sent().filter { $0.type != 4 }.map(\.type) == [1])
         for _ in 0..<2 {
