@@ -210,8 +210,8 @@ def test_a_claim_takes_no_more_memory_than_the_example_says(example):
     key = next(key for key in example.redis("--scan").splitlines() if "epoch" not in key)
     # What MEMORY USAGE leaves out are the two hash tables: 16 bytes a claim when full, 32 when just doubled.
     assert int(example.redis("memory", "usage", key)) + 32 <= 208
-    # The life of the demo's tokens, five minutes; then leeway and the store's margin.
-    assert 600 < int(example.redis("ttl", key)) <= 660
+    # The life of the demo's tokens, the largest leeway, and the store's margin: five minutes each.
+    assert 840 < int(example.redis("ttl", key)) <= 900
 
 
 def test_every_file_is_right_as_it_is(tmp_path):
