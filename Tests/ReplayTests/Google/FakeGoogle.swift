@@ -89,14 +89,19 @@ final class FakeGoogle: Sendable {
     }
 
     /// Claims once, on a loop of its own.
+    ///
+    /// - Parameter warmsUp: The access token is there, and the connection, before it claims.
     func claimOnce(
-        patience: Duration = .seconds(5), times: Int = 1
+        patience: Duration = .seconds(60), times: Int = 1, warmsUp: Bool = false
     ) async throws -> [ClaimOutcome] {
         let store = try open()
         return try await TestLoop().run { resident in
             let session = store.makeSession(on: resident.loop)
             defer { session.close() }
             let waiter = Waiter(loop: resident.loop)
+            if warmsUp {
+                await session.warmUp(waiter: waiter, until: .now.advanced(by: .seconds(60)))
+            }
             var outcomes: [ClaimOutcome] = []
             for _ in 0..<times {
                 outcomes.append(

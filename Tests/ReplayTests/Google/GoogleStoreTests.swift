@@ -172,7 +172,8 @@ struct GoogleStoreTests {
     func silence() async throws {
         let google = try await FakeGoogle(method: { _ in .init("", then: .silence) })
         #expect(
-            try await google.claimOnce(patience: .seconds(2)) == [.unavailable(.timeout)])
+            try await google.claimOnce(patience: .seconds(2), warmsUp: true)
+                == [.unavailable(.timeout)])
         #expect(await google.claims.count == 1)
     }
 
