@@ -41,10 +41,14 @@ public struct Boot: Sendable {
             }
     }
 
+    /// Seconds since the machine booted, its sleep included.
+    func uptime(at now: ClaimInstant) -> Int64 {
+        (now.monotonic.nanoseconds &+ slept()) / 1_000_000_000
+    }
+
     /// The second in which the machine booted, as the clock of `now` would have shown it.
     func second(asOf now: ClaimInstant) -> Int64 {
-        let uptime = (now.monotonic.nanoseconds &+ slept()) / 1_000_000_000
-        return now.wallSeconds &- uptime
+        now.wallSeconds &- uptime(at: now)
     }
 
     private static func readLine(of path: String) -> String? {

@@ -83,15 +83,12 @@ final class ClaimDirectory: Sendable {
         Syscalls.unlock(descriptor)
     }
 
-    /// Removes the files of earlier boots.
-    ///
-    /// - Returns: whether there was one that may have held claims.
-    func removeEarlierBoots() throws(StoreOpenError) -> Bool {
-        var found = false
+    /// Removes the files of other boots: earlier ones, and those of a machine that the folder was
+    /// on before.
+    func removeOtherBoots() throws(StoreOpenError) {
         do throws(Errno) {
             for name in try Syscalls.names(in: path)
             where name.hasPrefix("claims-") && !name.hasPrefix(dataName) {
-                if name.hasSuffix(".mdb") { found = true }
                 if name.hasSuffix(".mdb") || name.hasSuffix(".mdb-lock") {
                     try Syscalls.unlink("\(path)/\(name)")
                 }
@@ -99,7 +96,6 @@ final class ClaimDirectory: Sendable {
         } catch {
             throw Self.cannotUse(path, error)
         }
-        return found
     }
 
     /// Takes the disk space of the lock file, which LMDB maps as well. Only while the process does

@@ -34,7 +34,7 @@ final class ClaimFile: Sendable {
     ///
     /// - Parameters:
     ///   - entryLimit: How many claims there may be with this one.
-    ///   - bootSecond: Counts only in a file that started with the boot; see `FileHeader`.
+    ///   - bootSecond: When the machine booted, by the clock that the request goes by.
     func claim(_ claim: borrowing Claim, entryLimit: Int, bootSecond: Int64) -> ClaimOutcome {
         if isReadOnly || isLost.load(ordering: .relaxed) { return .unavailable(.system) }
         let key = claim.key
@@ -253,8 +253,9 @@ extension FileHeader {
     /// From which second on the file knows all claims.
     ///
     /// - Parameter bootSecond: When the machine booted by the clock that the request goes by. A
-    ///   clock that was wrong at the start of the service, and is right now, tells it better.
+    ///   clock that was behind when the file was made, and is right now, tells better when that
+    ///   was. It has to differ by two seconds: what is rounded here must not move the border.
     func reliableSince(bootSecond: Int64) -> Int64 {
-        startedWithBoot == 1 ? max(reliableSince, bootSecond) : reliableSince
+        max(reliableSince, bootSecond &+ uptime &- 1)
     }
 }

@@ -5,7 +5,7 @@
 struct FileHeader: BitwiseCopyable, Equatable {
     /// The format that this program writes. All formats there will ever be keep a header that
     /// starts with its number, under the same key.
-    static let currentVersion: UInt64 = 1
+    static let currentVersion: UInt64 = 2
     /// "header" and two zeros, so that it cannot be the name of a table.
     static let key: UInt64 = 0x0000_7265_6461_6568
 
@@ -15,9 +15,9 @@ struct FileHeader: BitwiseCopyable, Equatable {
     var reliableSince: Int64
     /// The highest `retainedUntil` that was ever purged: what is not later may have been there.
     var forgottenThrough: Int64
-    /// 1 when the file followed one of an earlier boot, so that all that may be missing in it was
-    /// claimed before the boot; 0 when nobody knows what was before.
-    var startedWithBoot: UInt64
+    /// When the file was made, in seconds since the machine's boot, which no setting of the clock
+    /// changes.
+    var uptime: Int64
 }
 
 /// The key of a claim, its value being the second until which it is retained (Int64).

@@ -35,11 +35,12 @@ enum OpenClaimFiles {
                 entries[identity]?.users += 1
                 return entry.file
             }
-            let startsWithBoot = try place.removeEarlierBoots()
+            try place.removeOtherBoots()
+            // A file of another boot may have come from another machine, with its folder: what was
+            // claimed in it may have been issued until this moment.
             let fresh = FileHeader(
-                version: FileHeader.currentVersion,
-                reliableSince: startsWithBoot ? boot.second(asOf: now) : now.wallSeconds + 1,
-                forgottenThrough: .min, startedWithBoot: startsWithBoot ? 1 : 0)
+                version: FileHeader.currentVersion, reliableSince: now.wallSeconds &+ 1,
+                forgottenThrough: .min, uptime: boot.uptime(at: now))
             let file = try ClaimFile.open(place, bytes: bytes, fresh: fresh)
             entries[identity] = Entry(file: file, users: 1)
             return file

@@ -125,7 +125,7 @@ public struct ClaimHistory {
 
     private mutating func take(_ outcome: ClaimOutcome, for index: Int, by caller: Int) throws {
         log.answer("claim", outcome, index, model.claim(index, at: now))
-        if let objection = model.objection(to: outcome, for: index) {
+        if let objection = model.objection(to: outcome, for: index, at: now) {
             throw ClaimObjection(text: objection)
         }
         model.answered(outcome, for: index)
@@ -137,7 +137,7 @@ public struct ClaimHistory {
         let claim = model.claim(index, at: now)
         guard let outcome = await callers[index % 2].inspect(claim) else { return }
         log.answer("inspect", outcome, index, claim)
-        if let objection = model.objection(to: outcome, for: index) {
+        if let objection = model.objection(to: outcome, for: index, at: now) {
             throw ClaimObjection(text: objection)
         }
     }

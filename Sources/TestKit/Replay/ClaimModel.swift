@@ -25,6 +25,8 @@ struct ClaimModel {
     private let subject: ClaimSubject
     private var tokens: [Token] = []
     private var reliableSince = Int64.min
+    /// When what the store remembers began, on the clock that nobody sets.
+    private var made: MonotonicInstant?
     /// The highest that the store's `forgottenThrough` can be.
     private var forgottenThrough = Int64.min
     /// What the store's clock was shown since it was opened.
@@ -57,6 +59,7 @@ struct ClaimModel {
     /// The store was opened, for the first time or after a crash.
     mutating func opened(at now: ClaimInstant, reliableSince: Int64) -> String? {
         self.reliableSince = reliableSince
+        if made == nil || subject.crash == .forgets { made = now.monotonic }
         readings = []
         if subject.crash == .forgets {
             forgottenThrough = .min
@@ -69,14 +72,27 @@ struct ClaimModel {
         return nil
     }
 
+    /// Tokens issued earlier are `predates`; rounding leaves a second or two to the store.
+    private func borders(at now: ClaimInstant) -> ClosedRange<Int64> {
+        guard subject.noticesLateClock, let made else { return reliableSince...reliableSince }
+        let age = now.monotonic.microseconds(since: made)
+        let late = (now.wallMicroseconds - age) / 1_000_000
+        return max(reliableSince, late - 2)...max(reliableSince, late)
+    }
+
     /// What is wrong with this answer to a claim of this token, or nil.
-    func objection(to outcome: ClaimOutcome, for index: Int) -> String? {
+    func objection(to outcome: ClaimOutcome, for index: Int, at now: ClaimInstant) -> String? {
         let token = tokens[index]
         switch outcome {
         case .claimed, .predates:
             if token.state == .claimed { return "spent twice" }
-            if (outcome == .predates) != (token.claim.issuedAt < reliableSince) {
-                return "issued \(token.claim.issuedAt), reliable since \(reliableSince)"
+            let borders = borders(at: now)
+            let (isOlder, isYounger) = (
+                token.claim.issuedAt < borders.lowerBound,
+                token.claim.issuedAt >= borders.upperBound
+            )
+            if outcome == .predates ? isYounger : isOlder {
+                return "issued \(token.claim.issuedAt), reliable since \(borders)"
             }
             if let limit = subject.entryLimit, entries.least >= limit { return "over the limit" }
         case .reused:

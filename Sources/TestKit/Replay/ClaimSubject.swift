@@ -31,6 +31,9 @@ public struct ClaimSubject: Sendable {
     /// The store goes by the instants of claims and purges. False for those that go by a clock of
     /// their own (Redis, Google): they get the real time, no steps and no expiry.
     public var followsClock: Bool
+    /// Works out when it was made by the clock of each claim: when that says that it was later than
+    /// the clock of the time said, tokens of before are `predates`.
+    public var noticesLateClock: Bool
     /// `unavailable` is an answer that the test's surroundings may cause. The claim may have been
     /// made then.
     public var mayFail: Bool
@@ -43,13 +46,15 @@ public struct ClaimSubject: Sendable {
     public var open: @Sendable (ClaimInstant) async throws -> any ClaimStore
 
     public init(
-        entryLimit: Int? = nil, crash: Crash, followsClock: Bool = true, mayFail: Bool = false,
+        entryLimit: Int? = nil, crash: Crash, followsClock: Bool = true,
+        noticesLateClock: Bool = false, mayFail: Bool = false,
         releases: Bool = true, settling: Duration = TrustedClock.defaultSettling,
         open: @escaping @Sendable (ClaimInstant) async throws -> any ClaimStore
     ) {
         self.entryLimit = entryLimit
         self.crash = crash
         self.followsClock = followsClock
+        self.noticesLateClock = noticesLateClock
         self.mayFail = mayFail
         self.releases = releases
         self.settling = settling

@@ -39,7 +39,7 @@ struct FileStoreOpeningTests {
         #expect(new.statistics.byteLimit ?? 0 > 200_000 * 150)
     }
 
-    @Test("R13: after a reboot everything is discarded, and what is older than the boot predates")
+    @Test("R13: after a reboot everything is discarded, and what is older than the start predates")
     mutating func reboots() throws {
         let claim = place.claim(1)
         do {
@@ -49,27 +49,46 @@ struct FileStoreOpeningTests {
         // An hour later, 40 seconds after the boot.
         place.step(seconds: 3600)
         place.now.monotonic = MonotonicInstant(nanoseconds: 40_000_000_000)
-        let booted = place.now.wallSeconds - 40
         let store = try place.open(bootID: "boot-2")
-        #expect(store.reliableSince == booted)
+        #expect(store.reliableSince == place.now.wallSeconds + 1)
         #expect(store.statistics.entries == 0)
         var token = place.claim(2)
-        token.issuedAt = booted - 1
+        token.issuedAt = store.reliableSince - 1
         #expect(store.claim(token) == .predates)
         #expect(store.claim(token) == .reused)
         token.key = place.claim(3).key
-        token.issuedAt = booted
+        token.issuedAt = store.reliableSince
         #expect(store.claim(token) == .claimed)
         #expect(try folder() == ["claims-boot-2.mdb", "claims-boot-2.mdb-lock"])
     }
 
-    @Test("R13: a clock that was behind at the boot and is right later does not reopen the window")
-    mutating func clockWrongAtBoot() throws {
+    @Test("R13: a folder that moved to a machine that runs for long lets no token pass again")
+    mutating func moves() throws {
+        var claim: Claim
         do {
-            let store = try place.open()
-            #expect(store.claim(place.claim(1)) == .claimed)
+            let store = try place.open(bootID: "machine-1")
+            place.pass(seconds: 10)
+            claim = place.claim(1)
+            claim.issuedAt = place.now.wallSeconds
+            #expect(store.claim(claim) == .claimed)
         }
+        let store = try place.open(bootID: "machine-2")
+        place.pass(seconds: 2)
+        claim.at = place.now
+        #expect(store.inspect(claim) == .predates)
+        #expect(store.claim(claim) == .predates)
+        #expect(try folder() == ["claims-machine-2.mdb", "claims-machine-2.mdb-lock"])
+    }
+
+    @Test(
+        "R4, R13: a clock that was behind when the file was made does not reopen the window",
+        arguments: [false, true])
+    mutating func clockWrongAtBoot(isFirst: Bool) throws {
         let before = place.claim(1)
+        if !isFirst {
+            let store = try place.open()
+            #expect(store.claim(before) == .claimed)
+        }
         // The machine boots with its clock 500 seconds behind, and learns better.
         place.step(seconds: 20 - 500)
         place.now.monotonic = MonotonicInstant(nanoseconds: 10_000_000_000)
@@ -79,6 +98,22 @@ struct FileStoreOpeningTests {
         again.at = place.now
         #expect(again.issuedAt > store.reliableSince)
         #expect(store.claim(again) == .predates)
+        // The start, by the clock that is right, and tokens from after it.
+        var token = place.claim(2)
+        token.issuedAt = place.now.wallSeconds
+        #expect(store.claim(token) == .claimed)
+    }
+
+    @Test("R13: without a step of the clock the border stays where it is, to the second")
+    mutating func borderStays() throws {
+        let store = try place.open()
+        for (number, milliseconds) in zip(UInt64(1)..., [0, 499, 500, 501, 1499, 1500, 1501]) {
+            var token = place.claim(number)
+            token.issuedAt = store.reliableSince
+            token.at.wallMicroseconds += Int64(milliseconds) * 1000
+            token.at.monotonic = token.at.monotonic.advanced(by: .milliseconds(milliseconds))
+            #expect(store.claim(token) == .claimed)
+        }
     }
 
     @Test("the folder and the files are the user's alone")
@@ -96,7 +131,7 @@ struct FileStoreOpeningTests {
         try patch { bytes in
             // The header record: its key, then the version.
             let key: [UInt8] = Array("header".utf8) + [0, 0]
-            let version: [UInt8] = [1, 0, 0, 0, 0, 0, 0, 0]
+            let version: [UInt8] = [2, 0, 0, 0, 0, 0, 0, 0]
             let found = (0..<(1 << 16)).filter { index in
                 bytes[index...].starts(with: key + version)
             }

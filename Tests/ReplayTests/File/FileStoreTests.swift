@@ -197,7 +197,9 @@ struct FileStoreTests {
     @Test("R4, R12, R13: random histories agree with the model", arguments: ClaimHistory.seeds(20))
     func histories(seed: UInt64) async throws {
         let folder = try TemporaryFolder()
-        let subject = ClaimSubject(entryLimit: 12, crash: .remembers) { now in
+        let subject = ClaimSubject(
+            entryLimit: 12, crash: .remembers, noticesLateClock: true
+        ) { now in
             try FileStore.open(
                 directory: folder.path(of: "replay"), entryLimit: 12, now: now,
                 boot: Boot(id: "boot-1"))
