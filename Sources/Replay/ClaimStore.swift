@@ -20,8 +20,16 @@ public protocol ClaimStore: Sendable {
     /// - Returns: whether there is more to do at once.
     func purge(at now: ClaimInstant) -> Bool
 
+    /// How long an enforced request waits for an answer from now on. A claim that was given less
+    /// time, and had no answer, says nothing about the store. Stores that are not remote ignore it.
+    func adopt(patience: Duration)
+
     /// What is in it now.
     var statistics: StoreStatistics { get }
+}
+
+extension ClaimStore {
+    public func adopt(patience: Duration) {}
 }
 
 /// One loop's way to a store. Not thread-safe.

@@ -633,6 +633,30 @@ def test_R14_another_store_waits_for_the_next_start(protect, origin, once):
     assert_rejected(proxy.ask("GET", "/once/x", token=once(lifetime=61)), "limited_use_required")
 
 
+def test_R14_another_password_of_redis_waits_for_the_next_start(protect, origin, once, tmp_path):
+    secret = tmp_path / "password"
+    secret.write_text("")
+    proxy = protect("redis", origin)
+    secret.write_text("another")
+    url = proxy.config_path.read_text().split('store = "redis"')[1].strip().splitlines()[0]
+    reload(proxy, proxy.config_path.read_text().replace(url, f'{url}\nredis_password = {{ file = "{secret}" }}'))
+    warning = proxy.wait_for_record(lambda record: record.get("setting") == "[replay] store", "a warning")
+    assert warning["msg"] == "a changed setting takes effect at the next start"
+    assert proxy.ask("GET", "/once/x", token=once()).status == 200
+
+
+def test_R11_a_reload_that_shortens_the_wait_shortens_that_of_the_breaker(protect, origin, once, own_redis):
+    proxy = protect(on_redis(own_redis, 'timeout = "20s"'), origin)
+    assert proxy.ask("GET", "/once/x", token=once()).status == 200
+    reload(proxy, proxy.config_path.read_text().replace('timeout = "20s"', 'timeout = "50ms"'))
+    own_redis.pause()
+    for _ in range(10):
+        assert_rejected(proxy.ask("GET", "/once/gone", token=once()), "verification_unavailable", 503)
+    failures = [proxy.access_of("/once/gone", number).get("claim_failure") for number in range(10)]
+    # Five that had the time that is configured now, long before the connection is given up.
+    assert "breaker_open" in failures, failures
+
+
 # Monitoring
 
 

@@ -8,6 +8,7 @@ final class GoogleContext: Sendable {
     let tokens: AccessTokens
     let keeper: AccessTokenKeeper
     let breaker = CircuitBreaker()
+    let patience: Patience
     let notices: GoogleNotices
 
     init(
@@ -15,6 +16,7 @@ final class GoogleContext: Sendable {
         events: @escaping @Sendable (StoreEvent) -> Void
     ) throws(StoreOpenError) {
         self.settings = settings
+        patience = Patience(settings.patience)
         let notices = GoogleNotices(events: events)
         let tokens = AccessTokens()
         self.notices = notices

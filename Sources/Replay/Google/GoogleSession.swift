@@ -26,7 +26,7 @@ final class GoogleSession: ClaimSession {
             context.breaker.forfeited(admission)
             return .unavailable(.system)
         }
-        let isPatient = loop.now.advanced(by: context.settings.patience) <= deadline
+        let isPatient = context.patience.isGranted(until: deadline, at: loop.now)
         var isSecond = false
         while true {
             let token: AccessTokens.Token

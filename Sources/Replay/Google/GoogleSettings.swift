@@ -16,6 +16,7 @@ public struct GoogleSettings: Sendable, Equatable {
     public var egressProxy: HTTPEndpoint?
     /// A claim that was given less time than this, and had no answer, says nothing about Google:
     /// monitored requests are in a hurry, and must not open the breaker for enforced ones.
+    /// The first one: see `ClaimStore.adopt(patience:)`.
     public var patience = Duration.zero
     /// Of this program, for `User-Agent: portcullis/VERSION`.
     public var version = "0"

@@ -50,6 +50,10 @@ public final class GoogleStore: ClaimStore {
     /// Google has kept its claims all along.
     public var reliableSince: Int64 { 0 }
 
+    public func adopt(patience: Duration) {
+        context.patience.adopt(patience)
+    }
+
     public var statistics: StoreStatistics {
         StoreStatistics(breaker: context.breaker.state(at: .now))
     }

@@ -8,11 +8,13 @@ final class RedisContext: Sendable {
     let connector: RedisConnector
     let memory = RedisMemory()
     let ends = RedisClaimEnds()
+    let patience: Patience
     let notices: RedisNotices
     private let breakers = Mutex<[String: CircuitBreaker]>([:])
 
     init(_ settings: RedisSettings, events: @escaping @Sendable (StoreEvent) -> Void) {
         self.settings = settings
+        patience = Patience(settings.patience)
         keys = RedisKeys(prefix: settings.keyPrefix)
         connector = RedisConnector(settings)
         notices = RedisNotices(events)

@@ -12,8 +12,6 @@ final class RedisNode: @unchecked Sendable {
     static let longestPause = Duration.seconds(2)
     /// A connection that lasted this long was a good one.
     static let shortLife = Duration.seconds(1)
-    /// How often the clock and the settings of a server are looked at.
-    static let tickInterval = Duration.seconds(10)
 
     enum Phase {
         /// It is being connected to; requests wait.
@@ -158,7 +156,8 @@ final class RedisNode: @unchecked Sendable {
 
     /// - Returns: true when the connection is to be made anew, without anything being wrong.
     private func serve(_ connection: RedisConnection) async throws(RedisFailure) -> Bool {
-        var tick = loop.now.advanced(by: Self.tickInterval)
+        let interval = context.settings.lookInterval
+        var tick = loop.now.advanced(by: interval)
         do throws(RedisFailure) {
             while true {
                 try connection.receive()
@@ -166,7 +165,7 @@ final class RedisNode: @unchecked Sendable {
                 if !needsSetUp {
                     connection.send(queue, asksForInformation: tick <= loop.now)
                     queue.removeAll(keepingCapacity: true)
-                    if tick <= loop.now { tick = loop.now.advanced(by: Self.tickInterval) }
+                    if tick <= loop.now { tick = loop.now.advanced(by: interval) }
                 } else if connection.isIdle {
                     needsSetUp = false
                     return true

@@ -137,7 +137,7 @@ final class RedisSession: ClaimSession {
             return .failure(searchFailure)
         }
         var isAsking = false
-        let isPatient = loop.now.advanced(by: context.settings.patience) <= deadline
+        let isPatient = context.patience.isGranted(until: deadline, at: loop.now)
         for _ in 0...Self.redirectionLimit {
             let admission = node.breaker.admit(at: loop.now)
             if admission == .refuse { return .failure(.breakerOpen) }

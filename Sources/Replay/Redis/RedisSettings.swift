@@ -48,12 +48,15 @@ public struct RedisSettings: Sendable, Equatable {
     public var acceptsEviction = false
     /// A claim that was given less time than this, and had no answer, says nothing about a server:
     /// monitored requests are in a hurry, and must not open the breaker for enforced ones.
+    /// The first one: see `ClaimStore.adopt(patience:)`.
     public var patience = Duration.zero
     /// How long it may take to connect: the name's look-up, TLS and log-in included.
     public var connectTimeout = Duration.seconds(2)
     /// How long a connection may owe an answer before it is given up. The claims that wait for it
     /// have their own, shorter patience.
     public var stallTimeout = Duration.seconds(2)
+    /// How often the clock and the settings of a server are looked at.
+    public var lookInterval = Duration.seconds(10)
 
     public init(_ topology: RedisTopology) {
         self.topology = topology

@@ -27,6 +27,10 @@ public final class RedisStore: ClaimStore {
     /// The servers forget by themselves.
     public func purge(at now: ClaimInstant) -> Bool { false }
 
+    public func adopt(patience: Duration) {
+        context.patience.adopt(patience)
+    }
+
     public var statistics: StoreStatistics {
         StoreStatistics(breaker: context.breakerState(at: .now))
     }

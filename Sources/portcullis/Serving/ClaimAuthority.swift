@@ -45,6 +45,11 @@ final class ClaimAuthority: Sendable {
         return store
     }
 
+    /// Goes by the settings of a configuration that need no other store.
+    func adopt(_ settings: ReplaySettings) {
+        store?.adopt(patience: settings.timeout)
+    }
+
     /// Whether the configuration asks for another store than the one that is open.
     func differs(from settings: ReplaySettings) -> Bool {
         guard let opened = opened.withLock({ $0 }) else { return false }

@@ -250,6 +250,7 @@ actor Service {
         log.adopt(configuration.log)
         let keys = await keeper.update(projects: configuration.projects)
         await server.adopt(next, keys: keys)
+        claims.adopt(configuration.replay)
         serving = next
         names.keepOnly(configuration)
         await health.adopt(next)
