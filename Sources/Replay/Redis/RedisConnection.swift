@@ -47,9 +47,9 @@ final class RedisConnection {
         link.close()
     }
 
-    /// Whoever still waits is told why it is in vain.
+    /// Whoever still waits is told why it is in vain. What was sent may have been executed.
     func fail(_ failure: StoreFailure) {
-        pipeline.fail(failure)
+        pipeline.fail(failure.afterSending)
     }
 
     // MARK: Sending
@@ -134,7 +134,9 @@ final class RedisConnection {
             for (request, reply) in batch.answers where reply.kind == .error {
                 request.finish(answer(reply))
             }
-            for (request, _) in batch.answers { request.finish(.failure(error.kind)) }
+            for (request, _) in batch.answers {
+                request.finish(.failure(error.kind.afterSending))
+            }
             throw error
         }
         for (request, reply) in batch.answers { request.finish(answer(reply)) }
@@ -156,13 +158,13 @@ final class RedisConnection {
             if marker.identity != identity {
                 throw RedisFailure(.disconnected, "it became another server in the meantime")
             }
-            context.memory.adopt(marker.second, at: loop.now)
+            context.memory.adopt(marker.second, on: loop)
             return
         }
         let marker = RedisMarker(
             identity: identity, second: RedisMarker.second(on: loop, server: clock))
         lostMarker = marker
-        context.memory.adopt(marker.second, at: loop.now)
+        context.memory.adopt(marker.second, on: loop)
         context.notices.remark(
             .warning, "a Redis server lost what it knew of used tokens", server: server,
             [

@@ -38,6 +38,16 @@ extension StoreFailure {
         default: self = .protocolError
         }
     }
+
+    /// The failure as it is for a command that was sent before it showed. Those words that promise
+    /// that nothing was executed are not true of it.
+    var afterSending: StoreFailure {
+        switch self {
+        case .timeout, .disconnected, .protocolError: self
+        case .unreachable, .tls, .denied, .evicting, .breakerOpen, .overloaded, .system:
+            .disconnected
+        }
+    }
 }
 
 extension RedisFailure {

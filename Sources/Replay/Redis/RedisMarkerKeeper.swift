@@ -53,14 +53,14 @@ struct RedisMarkerKeeper {
     private func adopt(_ replies: [RedisReply], orElse second: Int64) throws(RedisFailure) {
         guard let last = replies.last else { return }
         if let found = RedisMarker(last), found.identity == identity {
-            context.memory.adopt(found.second, at: loop.now)
+            context.memory.adopt(found.second, on: loop)
             return
         }
         switch replies.first?.errorCode {
         case "OOM"?:
             // Full is a state of its own, which claims are answered with. Until there is room for
             // a marker, each batch finds that it is missing.
-            context.memory.adopt(second, at: loop.now)
+            context.memory.adopt(second, on: loop)
         case let code?: throw RedisFailure(code, to: "keep the marker of its memory")
         case nil: throw RedisFailure(.protocolError, "it does not keep the marker of its memory")
         }

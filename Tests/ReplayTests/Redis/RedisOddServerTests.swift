@@ -243,7 +243,9 @@ struct RedisOddServerTests {
     @Test("a claim is one SET NX PXAT, with the marker and the time asked in the same write")
     func commands() async throws {
         let server = try FakeRedis { _ in .usual }
-        try await withCaller(server.settings) { caller in
+        var settings = server.settings
+        settings.lookInterval = .seconds(3600)
+        try await withCaller(settings) { caller in
             let token = Claim.fresh()
             #expect(await caller.claim(token) == .claimed)
             let words = server.commands.suffix(3)

@@ -84,10 +84,10 @@ struct RedisSingleTests {
             try await withCaller(.single(server)) { other in
                 let token = Claim.fresh()
                 #expect(await one.claim(token) == .claimed)
+                let old = Claim.fresh(age: 1)
                 try server.cli("flushall")
                 #expect(await other.claim(token.again()) == .predates)
                 #expect(await one.claim(token.again()) == .reused)
-                let old = Claim.fresh(age: 1)
                 #expect(await one.claim(old) == .predates)
                 #expect(await other.claim(old.again()) == .reused)
                 #expect(other.events.text.contains("lost what it knew"))

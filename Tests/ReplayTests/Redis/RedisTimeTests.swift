@@ -137,23 +137,80 @@ struct RedisTimeTests {
         let memory = RedisMemory()
         let now = MonotonicInstant(nanoseconds: 1_000_000_000_000)
         #expect(memory.reliableSince(wall: 1000, at: now) == 0)
-        #expect(memory.adopt(900, at: now))
-        #expect(!memory.adopt(800, at: now))
+        #expect(memory.adopt(900, wall: 1000, at: now))
+        #expect(!memory.adopt(800, wall: 1000, at: now))
         #expect(memory.reliableSince(wall: 1000, at: now) == 900)
-        #expect(memory.adopt(1001, at: now))
+        #expect(memory.adopt(1001, wall: 1000, at: now))
         #expect(memory.reliableSince(wall: 1000, at: now) == 1001)
         #expect(memory.since == 1001)
     }
 
-    @Test("R13: a marker far in the future closes the window for a minute, not until then")
+    @Test("R13: a marker far in the future closes the window for five minutes, not until then")
     func futureMarker() {
         let memory = RedisMemory()
         let now = MonotonicInstant(nanoseconds: 1_000_000_000_000)
-        memory.adopt(100_000, at: now)
-        #expect(memory.reliableSince(wall: 1000, at: now) == 1061)
+        memory.adopt(100_000, wall: 1000, at: now)
+        #expect(memory.reliableSince(wall: 1000, at: now) == 1301)
         let later = now.advanced(by: .seconds(500))
-        #expect(memory.reliableSince(wall: 1500, at: later) == 1061)
+        #expect(memory.reliableSince(wall: 1500, at: later) == 1301)
         // Our clock was wrong, not the other one.
         #expect(memory.reliableSince(wall: 100_500, at: later) == 100_000)
+    }
+
+    @Test(
+        "R4, R13: after a flush, a clock that goes back does not bring back what is older",
+        arguments: [60, 61, 120, 300, 301, 3000])
+    func clockGoesBackAfterFlush(seconds: Int64) {
+        let memory = RedisMemory()
+        let now = MonotonicInstant(nanoseconds: 1_000_000_000_000)
+        memory.adopt(100_001, wall: 100_000, at: now)
+        #expect(memory.reliableSince(wall: 100_000, at: now) == 100_001)
+        for passed in [1, 100, 3599] as [Int64] {
+            let later = now.advanced(by: .seconds(passed))
+            let wall = 100_000 + passed - seconds
+            #expect(memory.reliableSince(wall: wall, at: later) == 100_001)
+            // Another master, which remembers longer, changes nothing.
+            #expect(!memory.adopt(90_000, wall: wall, at: later))
+            #expect(memory.reliableSince(wall: wall, at: later) == 100_001)
+        }
+    }
+
+    @Test("R4, R13: a flush that our clock, gone back, has yet to reach counts all the same")
+    func flushAfterClockWentBack() {
+        let memory = RedisMemory()
+        let now = MonotonicInstant(nanoseconds: 1_000_000_000_000)
+        // The marker is by the clock of the server, which is right.
+        memory.adopt(100_001, wall: 99_700, at: now)
+        #expect(memory.reliableSince(wall: 99_700, at: now) == 100_001)
+    }
+
+    @Test("R13: a clock that was far ahead closes the store for no longer than a token lives")
+    func clockWasFarAhead() {
+        let memory = RedisMemory()
+        let now = MonotonicInstant(nanoseconds: 1_000_000_000_000)
+        memory.adopt(9_000_001, wall: 9_000_000, at: now)
+        let put = now.advanced(by: .seconds(10))
+        #expect(memory.reliableSince(wall: 1010, at: put) == 9_000_001)
+        let later = now.advanced(by: .seconds(3600))
+        #expect(memory.reliableSince(wall: 4600, at: later) == 1301)
+    }
+
+    @Test("R13: memory that is lost while another marker lies in the future is lost all the same")
+    func flushBelowFutureMarker() {
+        let memory = RedisMemory()
+        let now = MonotonicInstant(nanoseconds: 1_000_000_000_000)
+        memory.adopt(100_000, wall: 1000, at: now)
+        let later = now.advanced(by: .seconds(500))
+        #expect(memory.adopt(1501, wall: 1500, at: later))
+        #expect(memory.reliableSince(wall: 1500, at: later) == 1501)
+        // Reading the markers in turn moves nothing: a store would stay closed for ever.
+        memory.adopt(100_007, wall: 1500, at: later)
+        for passed in 1...100 as ClosedRange<Int64> {
+            let next = later.advanced(by: .seconds(passed))
+            for second in [100_000, 1501, 100_007] as [Int64] {
+                #expect(!memory.adopt(second, wall: 1500 + passed, at: next))
+            }
+            #expect(memory.reliableSince(wall: 1500 + passed, at: next) == 1801)
+        }
     }
 }
