@@ -53,15 +53,22 @@ extension Exchange {
     }
 
     /// Has the request answered by one of the servers.
+    // A frame of its own for each of these would cost every request an allocation by the runtime.
+    @inline(__always)
     private func relay(
         _ client: ClientConnection, _ pool: UpstreamPool, _ upload: inout BodyRelay,
         _ attempts: inout ForwardingAttempts
     ) async -> Result<Fate, ForwardingFailure> {
         while true {
             let lease: UpstreamLease
-            switch await connect(client, pool, &attempts) {
-            case .success(let connected): lease = connected
-            case .failure(let failure): return .failure(failure)
+            let (index, idle) = chooseIdle(pool, attempts)
+            if let idle {
+                lease = idle
+            } else {
+                switch await connect(client, pool, &attempts, first: index) {
+                case .success(let connected): lease = connected
+                case .failure(let failure): return .failure(failure)
+                }
             }
             record.upstreamServer = pool.servers[lease.server].label
             lease.socket.waiter = client.waiter
@@ -115,8 +122,23 @@ extension Exchange {
         var isUnanswered = false
     }
 
+    /// What most requests find: nobody waits before them, and a connection of the server that is
+    /// chosen lies idle.
+    ///
+    /// - Returns: the server, if one was chosen, and a connection to it, if there is one.
+    private func chooseIdle(_ pool: UpstreamPool, _ attempts: ForwardingAttempts)
+        -> (Int?, UpstreamLease?)
+    {
+        if pool.line.isOccupied || attempts.tried != 0 { return (nil, nil) }
+        guard let index = choose(pool, tried: 0) else { return (nil, nil) }
+        guard let socket = pool.takeIdle(index, now: state.loop.now) else { return (index, nil) }
+        return (index, UpstreamLease(socket: socket, server: index, isReused: true))
+    }
+
+    /// - Parameter first: A server that was chosen already, and has no idle connection.
     private func connect(
-        _ client: ClientConnection, _ pool: UpstreamPool, _ attempts: inout ForwardingAttempts
+        _ client: ClientConnection, _ pool: UpstreamPool, _ attempts: inout ForwardingAttempts,
+        first: Int?
     ) async -> Result<UpstreamLease, ForwardingFailure> {
         if pool.servers.isEmpty { return .failure(ForwardingFailure(reason: .upstreamUnresolved)) }
         var failed: ForwardingFailure?
@@ -126,14 +148,16 @@ extension Exchange {
         {
             return .failure(failure)
         }
+        var first = first
         while true {
-            guard let index = choose(pool, tried: attempts.tried) else {
+            guard let index = first ?? choose(pool, tried: attempts.tried) else {
                 if !pool.isFull { break }
                 if let failure = await awaitTurn(client, pool, until: limit) {
                     return .failure(failure)
                 }
                 continue
             }
+            first = nil
             if let failed, !mayMove(pool, &attempts) {
                 pool.release(index)
                 return .failure(failed)

@@ -57,6 +57,7 @@ extension Exchange {
 
     /// Sends the request and relays the answer as both come: tries everything that can move, then
     /// sleeps.
+    @inline(__always)
     func transact(
         _ client: ClientConnection, _ server: any Transport, _ pool: UpstreamPool,
         _ upload: inout BodyRelay
