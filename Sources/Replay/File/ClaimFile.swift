@@ -30,46 +30,64 @@ final class ClaimFile: Sendable {
         self.content = Mutex(content)
     }
 
-    /// Claims a key unless it is claimed.
+    /// Claims each key unless it is claimed, all in one transaction: what a commit costs, copies of
+    /// the pages that it changes, is shared by them. When the transaction fails, none is claimed.
     ///
-    /// - Parameters:
-    ///   - entryLimit: How many claims there may be with this one.
-    ///   - bootSecond: When the machine booted, by the clock that the request goes by.
-    func claim(_ claim: borrowing Claim, entryLimit: Int, bootSecond: Int64) -> ClaimOutcome {
-        if isReadOnly || isLost.load(ordering: .relaxed) { return .unavailable(.system) }
-        let key = claim.key
-        let (issuedAt, retainedUntil) = (claim.issuedAt, claim.retainedUntil)
-        return content.withLock { content in
-            guard let content else { return .unavailable(.system) }
-            do throws(LMDBError) {
-                return try Self.claim(
-                    key, issuedAt: issuedAt, retainedUntil: retainedUntil, entryLimit: entryLimit,
-                    bootSecond: bootSecond, in: content, at: place)
-            } catch {
-                // A process that was killed while it read keeps pages from being used again.
-                if error == .mapFull { content.lmdb.dropDeadReaders() }
-                return error == .mapFull ? .full : .unavailable(.system)
+    /// - Parameter entryLimit: How many claims there may be with these.
+    func claim(_ turn: inout [TurnClaim], entryLimit: Int) {
+        var failure: ClaimOutcome?
+        if isReadOnly || isLost.load(ordering: .relaxed) { failure = .unavailable(.system) }
+        if failure == nil {
+            failure = content.withLock { content in
+                guard let content else { return .unavailable(.system) }
+                do throws(LMDBError) {
+                    try Self.claim(&turn, entryLimit: entryLimit, in: content, at: place)
+                    return nil
+                } catch {
+                    // A process that was killed while it read keeps pages from being used again.
+                    if error == .mapFull { content.lmdb.dropDeadReaders() }
+                    return error == .mapFull ? .full : .unavailable(.system)
+                }
             }
         }
+        guard let failure else { return }
+        for index in turn.indices { turn[index].outcome = failure }
+    }
+
+    private static func claim(
+        _ turn: inout [TurnClaim], entryLimit: Int, in content: Content, at place: ClaimDirectory
+    ) throws(LMDBError) {
+        let transaction = try begin(content, at: place)
+        let header = try header(of: content, in: transaction)
+        let before = try transaction.measure(content.claims).entries
+        var entries = before
+        for index in turn.indices {
+            turn[index].outcome = try claim(
+                turn[index], entries: &entries, entryLimit: entryLimit, header, in: content,
+                transaction)
+        }
+        if entries > before { try transaction.commit() }
     }
 
     @inline(__always)
     private static func claim(
-        _ key: ClaimKey, issuedAt: Int64, retainedUntil: Int64, entryLimit: Int, bootSecond: Int64,
-        in content: Content, at place: ClaimDirectory
+        _ claim: TurnClaim, entries: inout Int, entryLimit: Int, _ header: FileHeader,
+        in content: Content, _ transaction: borrowing LMDBTransaction
     ) throws(LMDBError) -> ClaimOutcome {
-        let transaction = try begin(content, at: place)
-        let header = try header(of: content, in: transaction)
-        if retainedUntil <= header.forgottenThrough { return .expired }
-        let isNew = try transaction.insert(
-            ClaimRecordKey(key), retainedUntil, into: content.claims)
+        if claim.retainedUntil <= header.forgottenThrough { return .expired }
+        let key = ClaimRecordKey(claim.key)
+        if entries >= entryLimit {
+            let found = try transaction.value(of: key, in: content.claims, as: Int64.self)
+            return found == nil ? .full : .reused
+        }
+        let isNew = try transaction.insert(key, claim.retainedUntil, into: content.claims)
         if !isNew { return .reused }
-        // Counted after the insertion, when the table's figures are at hand; too many are undone.
-        if try transaction.measure(content.claims).entries > entryLimit { return .full }
         _ = try transaction.insert(
-            ExpiryRecordKey(second: retainedUntil, key: key), EmptyRecord(), into: content.expiry)
-        try transaction.commit()
-        return issuedAt < header.reliableSince(bootSecond: bootSecond) ? .predates : .claimed
+            ExpiryRecordKey(second: claim.retainedUntil, key: claim.key), EmptyRecord(),
+            into: content.expiry)
+        entries += 1
+        let since = header.reliableSince(bootSecond: claim.bootSecond)
+        return claim.issuedAt < since ? .predates : .claimed
     }
 
     /// Takes back a claim, if it is there with this expiry: one of the same key with another was
@@ -258,4 +276,15 @@ extension FileHeader {
     func reliableSince(bootSecond: Int64) -> Int64 {
         max(reliableSince, bootSecond &+ uptime &- 1)
     }
+}
+
+/// A claim among those that are made in one transaction.
+struct TurnClaim {
+    let key: ClaimKey
+    let issuedAt: Int64
+    let retainedUntil: Int64
+    /// When the machine booted, by the clock that the request goes by.
+    let bootSecond: Int64
+    /// Set by the transaction.
+    var outcome = ClaimOutcome.unavailable(.system)
 }

@@ -96,8 +96,22 @@ public final class FileStore: ClaimStore {
 
     /// What sessions do, without a loop. Never waits for more than other claims.
     package func claim(_ claim: borrowing Claim) -> ClaimOutcome {
-        if isClosed.load(ordering: .relaxed) { return .unavailable(.system) }
-        return file.claim(claim, entryLimit: entryLimit, bootSecond: boot.second(asOf: claim.at))
+        var turn = [turnClaim(claim)]
+        self.claim(&turn)
+        return turn[0].outcome
+    }
+
+    /// Claims what came together.
+    func claim(_ turn: inout [TurnClaim]) {
+        if isClosed.load(ordering: .relaxed) { return }
+        file.claim(&turn, entryLimit: entryLimit)
+    }
+
+    /// A claim as the file knows it.
+    func turnClaim(_ claim: borrowing Claim) -> TurnClaim {
+        TurnClaim(
+            key: claim.key, issuedAt: claim.issuedAt, retainedUntil: claim.retainedUntil,
+            bootSecond: boot.second(asOf: claim.at))
     }
 
     /// See `claim`.
