@@ -90,7 +90,7 @@ public struct ClaimHistory {
             Claim(
                 key: key, issuedAt: now.wallSeconds - age,
                 retainedUntil: now.wallSeconds + .random(in: life, using: &random), at: now,
-                token: Array("\(key.high).\(key.low)".utf8)))
+                token: Array("\(key.high).\(key.low)".utf8), project: "1"))
     }
 
     private mutating func claim() async throws {

@@ -23,21 +23,39 @@ final class FakeGoogle: Sendable {
     /// - Parameters:
     ///   - tokens: Answers of the token endpoint, by how many it gave before.
     ///   - method: Answers of `verifyAppCheckToken`, by how many it gave before.
-    init(
+    convenience init(
         tokens: @escaping @Sendable (Int) -> Answer? = { _ in FakeGoogle.grant() },
         method: @escaping @Sendable (Int) -> Answer? = { _ in FakeGoogle.json(200, "{}") }
     ) async throws {
-        let tokenCount = Counter()
         let methodCount = Counter()
+        try await self.init(tokens: tokens, toEach: { _ in method(methodCount.next()) })
+    }
+
+    /// - Parameter answer: The answer of `verifyAppCheckToken` to a request.
+    private init(
+        tokens: @escaping @Sendable (Int) -> Answer?,
+        toEach answer: @escaping @Sendable (String) -> Answer?
+    ) async throws {
+        let tokenCount = Counter()
         server = try await ScriptedServer.start { request, _ in
             request.hasPrefix("POST /token ")
                 ? tokens(tokenCount.next())
-                : method(methodCount.next())
+                : answer(request)
         }
         folder = try TemporaryFolder()
         credentials = folder.path(of: "key.json")
         _ = try folder.write(
             Self.keyFile(tokenURI: "http://127.0.0.1:\(server.port)/token"), to: "key.json")
+    }
+
+    /// One that spends each token once, as Google does.
+    static func spending() async throws -> FakeGoogle {
+        let spent = Mutex<Set<Substring>>([])
+        return try await FakeGoogle(tokens: { _ in grant() }) { request in
+            guard let end = request.firstRange(of: "\r\n\r\n") else { return json(400, "{}") }
+            let isNew = spent.withLock { $0.insert(request[end.upperBound...]).inserted }
+            return json(200, isNew ? "{}" : "{\"alreadyConsumed\":true}")
+        }
     }
 
     static func keyFile(
