@@ -48,7 +48,8 @@ soak: setup ## ten minutes of mixed traffic; memory and descriptors must stay fl
 replay: setup ## a thousand copies of one token at once, a hundred times, on each store
 	swift build -c release --static-swift-stdlib --product portcullis
 	PORTCULLIS=.build/release/portcullis REPLAY_ROUNDS=$${REPLAY_ROUNDS:-100} \
-		.venv/bin/python -m pytest Tests/Integration/test_replay.py -k thousand --timeout 3600
+		.venv/bin/python -m pytest Tests/Integration/test_replay.py Tests/Integration/test_replay_google.py \
+		-k thousand --timeout 3600
 
 stream: setup ## stream 10 GiB in each direction; memory must stay flat
 	swift build -c release --static-swift-stdlib --product portcullis

@@ -8,8 +8,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from harness import tokens
+from harness.client import request
 from harness.origin import Exchange, Origin, wait_until
-from harness.replay import ROUTES, claims, limited
+from harness.replay import ROUNDS, ROUTES, claims, limited, statuses_of_copies
 from judging import assert_rejected
 
 
@@ -55,9 +56,10 @@ def protect(start, tmp_path):
     """Starts a proxy whose claims a fake Google keeps."""
     fakes = []
 
-    def begin(*origins):
-        google = FakeGoogle()
-        fakes.append(google)
+    def begin(*origins, google=None):
+        if google is None:
+            google = FakeGoogle()
+            fakes.append(google)
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,
                                 serialization.NoEncryption())
@@ -70,7 +72,7 @@ def protect(start, tmp_path):
 [replay]
 store = "google"
 google = {{ credentials = "{path}", url = "http://127.0.0.1:{google.port}/v1beta" }}
-timeout = "5s"
+timeout = "30s"
 monitor_patience = "5s"
 '''
         return google, start(*origins, routes=ROUTES, extra=settings)
@@ -94,6 +96,16 @@ def test_R16_google_says_whether_a_token_is_spent(protect, origin, once):
     assert origin.targets() == ["/once/x"]
     assert google.asked == 2 and google.grants == 1
     wait_until(lambda: claims(proxy) == {"claimed": 1, "reused": 1}, "the claims")
+
+
+@pytest.mark.timeout(1800)
+def test_R1_a_thousand_copies_at_once_over_two_proxies_pass_once(protect, origin, once):
+    google, first = protect(origin)
+    _, second = protect(origin, google=google)
+    for number in range(ROUNDS):
+        data = request("GET", f"/once/{number}", token=once())
+        assert statuses_of_copies([first, second], data) == {200: 1, 401: 999}, number
+    assert origin.targets() == [f"/once/{number}" for number in range(ROUNDS)]
 
 
 def test_R16_a_token_that_another_service_spent_is_refused(protect, origin, once):
