@@ -150,13 +150,8 @@ def _instructions(
         "",
         f"{seen.requests:,} requests, {totals['Ir'] / seen.requests:,.0f} instructions each outside "
         "the kernel.",
-        "",
-        "| instructions/request | function |",
-        "|--:|---|",
     ]
-    for symbol, cost in functions.most_common(top):
-        lines.append(f"| {cost / seen.requests:,.1f} | `{symbol[:140]}` |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + _dearest("instructions", functions, seen, top, decimals=1)) + "\n"
 
 
 def _caches(
@@ -175,13 +170,19 @@ def _caches(
         f"{seen.requests:,} requests; each reads {each['Dr']:,.0f} times and writes "
         f"{each['Dw']:,.0f} times, misses 48 KiB {each['D1mr'] + each['D1mw']:.1f} times and "
         f"1 MiB {each['DLmr'] + each['DLmw']:.2f} times.",
-        "",
-        "| misses of 1 MiB/request | function |",
-        "|--:|---|",
     ]
-    for symbol, cost in functions.most_common(top):
-        lines.append(f"| {cost / seen.requests:,.2f} | `{symbol[:140]}` |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + _dearest("misses of 1 MiB", functions, seen, top, decimals=2)) + "\n"
+
+
+def _dearest(
+    unit: str, functions: Counter[str], seen: Load, top: int, decimals: int
+) -> list[str]:
+    """The table of the functions that cost a request most."""
+    rows = [
+        f"| {cost / seen.requests:,.{decimals}f} | `{symbol[:140]}` |"
+        for symbol, cost in functions.most_common(top)
+    ]
+    return ["", f"| {unit}/request | function |", "|--:|---|", *rows]
 
 
 def _simulated(

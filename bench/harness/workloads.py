@@ -83,17 +83,7 @@ def _plain_tls(
         haproxy(tls=True, grpc=grpc),
         envoy(tls=True, grpc=grpc),
     )
-    return Workload(
-        name,
-        title,
-        contestants,
-        PLAIN_NGINX,
-        path=path,
-        tls=True,
-        client=client,
-        connections=connections,
-        beats_peers=True,
-    )
+    return _tls(name, title, contestants, path, client, connections)
 
 
 def _token_same_tls(
@@ -106,6 +96,17 @@ def _token_same_tls(
         haproxy("HAProxy, jwt_verify", bits=2048, tls=True, grpc=grpc),
         envoy("Envoy, jwt_authn with cache", verifies=True, cache=100, tls=True, grpc=grpc),
     )
+    return _tls(name, title, contestants, path, client)
+
+
+def _tls(
+    name: str,
+    title: str,
+    contestants: tuple[Contestant, ...],
+    path: str,
+    client: Client,
+    connections: int = 64,
+) -> Workload:
     return Workload(
         name,
         title,
@@ -114,6 +115,7 @@ def _token_same_tls(
         path=path,
         tls=True,
         client=client,
+        connections=connections,
         beats_peers=True,
     )
 
