@@ -13,7 +13,7 @@ extension MetricsPage {
         }
         text.family(
             "portcullis_upstream_events_total", .counter,
-            "Ejections by a loop, and requests that met too few servers, or none.")
+            "Ejections by a loop; requests that met too few servers, waited, or were retried.")
         let events = loops.map(\.allUpstreamEvents)
         // Something may have happened before the first request has ended.
         for name in Set(upstreams.map(\.name)).union(events.flatMap(\.keys)).sorted() {

@@ -57,7 +57,8 @@ public final class RequestRecord {
     public var host: [UInt8] = []
     /// Value of User-Agent as sent; empty when there was none.
     public var userAgent: [UInt8] = []
-    /// The version that the client spoke, as the log names it: "http/1.0" or "http/1.1".
+    /// The version that the client spoke, as the log names it: "http/1.0", "http/1.1" or
+    /// "http/2".
     public var protocolVersion: StaticString = "http/1.1"
     /// Index of the route, or nil when none was chosen.
     public var route: Int?

@@ -63,7 +63,8 @@ enum Help {
         usage: portcullis explain -c FILE METHOD URL [OPTION]…
 
         Says what would happen to a request: which route serves it, which rules that route has, what
-        each step of verification says about the token, and what the answer would be. Sends nothing.
+        each step of verification says about the token, and what the answer would be. Sends the
+        backend nothing, and uses no token up.
 
           -c, --config FILE      the configuration
           -H, --header FIELD     a field of the request, "Name: value"; may be repeated
@@ -92,7 +93,7 @@ enum Help {
         usage: portcullis demo
 
         Runs an echo backend, a development token issuer and the proxy in one process on loopback,
-        with one monitored and one enforced route, and prints curl lines to try. Needs no network.
-        Stop it with Ctrl-C.
+        with a monitored route, an enforced one, and one that takes each token once, and prints curl
+        lines to try. Needs no network. Stop it with Ctrl-C.
         """
 }

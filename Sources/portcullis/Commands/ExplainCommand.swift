@@ -6,7 +6,7 @@ internal import Reactor
 internal import Replay
 internal import TLS
 
-/// `portcullis explain`: what would happen to a request, and why. Sends nothing.
+/// `portcullis explain`: what would happen to a request, and why. Sends the backend nothing.
 struct ExplainCommand {
     private let request: ExplainRequest
     private let console: Console
