@@ -45,10 +45,11 @@ extension ConfigurationLoader {
         if let tokenFile, let tokenPath { warnIfUnreadable(tokenPath, tokenFile) }
         let listen = table.required("listen", hint: "such as listen = \"127.0.0.1:9090\"")
         guard let listen, let address = listen.string(AddressText.listen) else { return nil }
-        if !AddressText.isLoopback(address), tokenFile == nil {
+        if !AddressText.isLoopback(address) {
             listen.warning(
-                "is reachable from other machines, and there is no \"token_file\"",
-                hint: "metrics and the state of every route are then open to whoever connects")
+                "is reachable from other machines",
+                hint: "metrics and the state of every route are open to whoever connects: "
+                    + "\"token_file\" is for changes, not for reading")
         }
         return Located(value: Admin(listen: address, tokenFile: tokenPath), region: listen.region)
     }

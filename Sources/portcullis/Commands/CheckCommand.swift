@@ -69,8 +69,7 @@ struct CheckCommand {
             ])
         }
         if let admin = configuration.admin {
-            let changes = admin.tokenFile.map { "admin, changes with the token in \($0)" }
-            table.append([admin.listen.description, changes ?? "admin, read only", "nobody"])
+            table.append([admin.listen.description, "admin, read only", "nobody"])
         }
         console.print("\nListeners:")
         console.print(table.description)
