@@ -711,6 +711,31 @@ def test_the_origins_limit_of_streams_is_kept(before):
             assert client.answer(stream).status == 200
 
 
+@pytest.mark.parametrize("method, status", [("HEAD", 200), ("GET", 204), ("GET", 304)])
+def test_an_answer_without_content_may_be_ended_by_a_frame_of_its_own(before, method, status):
+    """The stream is its server's to end, and no other request goes over it meanwhile."""
+    proxy, behind = before(settings={STREAMS: 1}, workers=1)
+    gate = Gate()
+
+    def script(exchange):
+        exchange.head(status)
+        gate.wait()
+        exchange.send(end=True)
+
+    behind.on("/2/late", script)
+    with Client(proxy.port) as client:
+        assert client.ask("GET", "/2/before").status == 200
+        stream = client.begin(method, "/2/late", end=True)
+        assert client.head(stream).status == status
+        assert client.ask("GET", "/2/meanwhile").body == b"ok"
+        gate.open()
+        client.answer(stream)
+        proxy.access_of("/2/late")
+        assert client.ask("GET", "/2/behind").status == 200
+    assert behind.targets() == ["/2/before", "/2/late", "/2/meanwhile", "/2/behind"]
+    assert behind.requests[1].reset is None
+
+
 def test_a_stalled_stream_does_not_hold_up_the_others_of_its_connection(before):
     proxy, behind = before(workers=1)
     behind.on("/2/much", lambda exchange: exchange.respond(body=b"a" * 10_000_000))

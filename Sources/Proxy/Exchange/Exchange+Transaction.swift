@@ -180,8 +180,11 @@ extension Exchange {
             client, isBodyOutstanding: transaction.isUploading || transaction.hasUploadBroken)
         upstreamInput.consume(answer.length)
         record.status = answer.status
+        // A server may end a stream without content by a frame of its own.
+        let isEndOutstanding = answer.framing == .none && transaction.server.hasContent
         transaction.download = BodyRelay(
-            incoming: BodyRelay.framing(answer.framing, from: transaction.server),
+            incoming: isEndOutstanding
+                ? .untilClose : BodyRelay.framing(answer.framing, from: transaction.server),
             outgoing: framing)
         return nil
     }
@@ -227,7 +230,7 @@ extension Exchange {
         let isRequestSent = !transaction.isUploading && !transaction.hasUploadBroken
         let isReusable =
             isRequestSent && answer.isPersistent && answer.framing != .untilClose
-            && upstreamInput.isEmpty
+            && upstreamInput.isEmpty && !transaction.server.carriesOneMessage
         if !isRequestSent { return .answered(.linger, isReusable: false) }
         return .answered(willPersist ? .keepAlive : .close, isReusable: isReusable)
     }
