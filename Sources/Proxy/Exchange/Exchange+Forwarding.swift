@@ -64,13 +64,13 @@ extension Exchange {
             let (index, idle) = chooseIdle(pool, attempts)
             if let idle {
                 lease = idle
+                record.upstreamServer = pool.servers[idle.server].label
             } else {
                 switch await connect(client, pool, &attempts, first: index) {
                 case .success(let connected): lease = connected
                 case .failure(let failure): return .failure(failure)
                 }
             }
-            record.upstreamServer = pool.servers[lease.server].label
             lease.socket.waiter = client.waiter
             let end = await transact(client, lease.socket, pool, &upload)
             record.bytesIn = max(record.bytesIn, upload.contentBytes)
