@@ -80,6 +80,8 @@ enum HTTP2Callbacks {
             stream.trailers = assembly.trailers
             return 0
         }
+        // No window counts heads: of interim ones that nobody read yet, there are not too many.
+        if stream.headBytes > session.limits.head.bytes { return CNGHTTP2_STREAM_FAILURE }
         let text = stream.received
         let before = text.count
         let isWhole =

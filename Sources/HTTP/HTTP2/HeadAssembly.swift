@@ -61,7 +61,9 @@ final class HeadAssembly {
         size += name.count + value.count + 4
         count += 1
         if isTooLong {
-            // The parser refuses it by its length: what is behind the limit need not be kept.
+            // The parser refuses a head by its length: what is behind the limit need not be kept.
+            // Of trailer fields no part may pass for all.
+            if isTrailing { isMalformed = true }
             return size < 16 * limits.bytes && count < 16 * limits.fields
         }
         guard isText(value) else {

@@ -122,6 +122,44 @@ struct HTTP2BothEndsTests {
         #expect(served.trailers.map { String(decoding: $0.name, as: UTF8.self) } == ["x-kept"])
     }
 
+    @Test("trailer fields that are too long fail the message: no part of them passes for all")
+    func longTrailers() throws {
+        var limits = HTTP2Limits.upstream
+        limits.head = HeadLimits(bytes: 4096, fields: 100)
+        let both = try JoinedSessions(clientLimits: limits)
+        let stream = try both.request("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        let served = try #require(both.requests.first)
+        served.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nhi")
+        served.finishMessage(trailers: [
+            (Array("x-first".utf8), Array("1".utf8)),
+            (Array("x-long".utf8), [UInt8](repeating: UInt8(ascii: "a"), count: 5000)),
+            (Array("grpc-status".utf8), Array("0".utf8)),
+        ])
+        try both.settle()
+        let (text, isOver) = stream.readAll()
+        #expect(text.hasSuffix("hi"))
+        #expect(!isOver)
+        #expect(stream.isBroken)
+        #expect(stream.trailers.isEmpty)
+    }
+
+    @Test("W9: interim heads that nobody reads yet are kept up to the limit of one head")
+    func interimHeads() throws {
+        let both = try JoinedSessions()
+        let stream = try both.request("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        let served = try #require(both.requests.first)
+        let field = "X-A: \(String(repeating: "a", count: 1000))"
+        let interim = "HTTP/1.1 103 Early Hints\r\n\(field)\r\n\r\n"
+        for _ in 0..<30 { served.write(interim) }
+        try both.settle()
+        #expect(stream.readAll().text.count > 30_000)
+        #expect(!stream.isBroken)
+        for _ in 0..<200 { served.write(interim) }
+        try both.settle()
+        #expect(stream.isBroken)
+        #expect(stream.readAll().text.count < 70_000)
+    }
+
     @Test("a stream that is closed before its message is complete is reset")
     func cutOff() throws {
         let both = try JoinedSessions()
