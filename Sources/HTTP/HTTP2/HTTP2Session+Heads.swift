@@ -4,7 +4,6 @@ internal import Reactor
 /// Header blocks that go out (RFC 9113, section 8.1).
 extension HTTP2Session {
     func submitInterim(_ head: OutgoingHead, on stream: HTTP2Stream) {
-        var head = head
         head.withFields(isSecure: isSecure) { fields, count in
             nghttp2_submit_headers(pointer, 0, stream.id, nil, fields, count, nil)
         }
@@ -13,7 +12,6 @@ extension HTTP2Session {
 
     func submit(_ head: OutgoingHead, on stream: HTTP2Stream, hasContent: Bool) {
         if isAbandoned { return stream.ended(HTTP2ErrorCode.refusedStream.rawValue) }
-        var head = head
         var provider = nghttp2_data_provider(
             source: nghttp2_data_source(), read_callback: HTTP2Callbacks.readContent)
         head.withFields(isSecure: isSecure) { fields, count in
@@ -43,6 +41,7 @@ extension HTTP2Session {
             lengths.append((field.name.count, field.value.count))
         }
         text.withUnsafeBytes { bytes in
+            // Safe: the memory of `text`, which is ours alone, is mutable.
             let bytes = UnsafeMutableRawBufferPointer(mutating: bytes)
             var list: [nghttp2_nv] = []
             var start = 0

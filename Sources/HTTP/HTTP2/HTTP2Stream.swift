@@ -85,6 +85,7 @@ public final class HTTP2Stream: Transport {
         let count = buffer.appendUnsafe { free in
             received.withUnsafeBytes { bytes in
                 let count = min(free.count, bytes.count)
+                // Safe: `count` is within both, and they belong to different buffers.
                 free.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
                 return count
             }
@@ -242,6 +243,7 @@ public final class HTTP2Stream: Transport {
         if count == 0 { return 0 }
         outgoing.reserve(count)
         _ = outgoing.appendUnsafe { free in
+            // Safe: `reserve` made room for `count` bytes, which are among those of `bytes`.
             free.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
             return count
         }
@@ -280,6 +282,7 @@ public final class HTTP2Stream: Transport {
         let count = min(frame.count, outgoing.count)
         if count > 0 {
             outgoing.withUnsafeBytes { bytes in
+                // Safe: `count` is within both, and the library's frame is not our buffer.
                 frame.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
             }
             outgoing.consume(count)

@@ -34,6 +34,7 @@ struct OutgoingHead {
         let before = text.count
         text.reserve(bytes.count)
         _ = text.appendUnsafe { free in
+            // Safe: `reserve` made room for all of `bytes`, which are not the buffer's own.
             free.copyMemory(from: bytes)
             return bytes.count
         }
@@ -75,12 +76,13 @@ struct OutgoingHead {
 
     /// Calls `body` with the fields of the header block. Names are in small letters, and what is
     /// about a connection is left out.
-    mutating func withFields(
+    func withFields(
         isSecure: Bool, _ body: (UnsafePointer<nghttp2_nv>, Int) -> Void
     ) {
         guard let text else { return }
         let fields = role == .server ? response.fields : request.fields
-        // The names become small in place; the ranges stay what they are.
+        // The names become small in place; the ranges stay what they are. Safe: a buffer's memory is
+        // mutable, `self` holds this one for the whole call, and no parser looks at it any more.
         let base = text.withUnsafeBytes { UnsafeMutableRawBufferPointer(mutating: $0) }
         for line in fields.lines {
             for index in Int(line.name.start)..<line.name.end {
