@@ -18,7 +18,7 @@ enum Fate {
 /// One HTTP/1.1 connection of a client, or one stream of an HTTP/2 connection: a task that serves
 /// one request after the other.
 ///
-/// Between requests it holds no buffers, only its socket and its place to sleep.
+/// Between requests it holds no buffers, only its transport and its place to sleep.
 final class ClientConnection {
     private static let lingerTime = Duration.seconds(2)
     private static let lingerBytes = 1 << 20
@@ -29,8 +29,8 @@ final class ClientConnection {
 
     /// What all requests of this loop share.
     let state: LoopState
-    /// The client's own socket.
-    let socket: any Transport
+    /// What carries the client's bytes: a socket, TLS over one, or one stream of HTTP/2.
+    let transport: any Transport
     /// Where the connection's task sleeps; lent to the upstream sockets that it uses.
     let waiter: Waiter
     /// The peer's IP address; nil on a local socket.
@@ -53,9 +53,11 @@ final class ClientConnection {
     private var isBusy = false
     private var idleSince = MonotonicInstant.never
 
-    /// Takes over an accepted socket.
-    init(_ socket: any Transport, peer: SocketAddress, listener: ServedListener, state: LoopState) {
-        self.socket = socket
+    /// Takes over what was accepted.
+    init(
+        _ transport: any Transport, peer: SocketAddress, listener: ServedListener, state: LoopState
+    ) {
+        self.transport = transport
         self.listener = listener
         self.state = state
         waiter = Waiter(loop: state.loop)
@@ -63,12 +65,12 @@ final class ClientConnection {
         let address = IPAddress(bytes: peer.ipBytes.span)
         peerAddress = address
         isPeerTrusted = address.map(listener.isTrusted) ?? false
-        socket.waiter = waiter
+        transport.waiter = waiter
     }
 
     /// A stream of an HTTP/2 connection: one request, by the same peer.
     init(_ stream: HTTP2Stream, of connection: ClientConnection) {
-        socket = stream
+        transport = stream
         listener = connection.listener
         state = connection.state
         waiter = Waiter(loop: state.loop)
@@ -82,7 +84,7 @@ final class ClientConnection {
     /// Makes the connection known; its task starts with `run`.
     func open() {
         idleSince = state.loop.now
-        if !socket.carriesOneMessage {
+        if !transport.carriesOneMessage {
             state.recorder.connection(.opened, listener: listener.name)
         }
         state.began(self)
@@ -94,7 +96,7 @@ final class ClientConnection {
     func run() async {
         if listener.tls != nil && session == nil {
             guard await secure() else {
-                if socket.isBroken && !socket.isPeerClosed { await linger() }
+                if transport.isBroken && !transport.isPeerClosed { await linger() }
                 return end()
             }
             if session.map({ $0.alpn.elementsEqual("h2".utf8) }) == true {
@@ -122,12 +124,12 @@ final class ClientConnection {
             case .end: break serving
             }
         }
-        if socket.carriesOneMessage {
+        if transport.carriesOneMessage {
             // The stream tells the client itself what is complete and what is not needed.
         } else if fate == .linger || fate != .reset && isSending {
             await linger()
         }
-        if fate == .reset { socket.resetOnClose() }
+        if fate == .reset { transport.resetOnClose() }
         end()
     }
 
@@ -135,8 +137,8 @@ final class ClientConnection {
     func end() {
         state.ended(self)
         waiter.invalidate()
-        socket.close()
-        if socket.carriesOneMessage { return }
+        transport.close()
+        if transport.carriesOneMessage { return }
         state.recorder.connection(.closed(wasActive: isActive), listener: listener.name)
     }
 
@@ -148,7 +150,7 @@ final class ClientConnection {
     /// Ends the connection at once; its task notices by failing reads and writes.
     func abort() {
         isAborted = true
-        socket.breakOff()
+        transport.breakOff()
         waiter.wake()
     }
 
@@ -158,16 +160,16 @@ final class ClientConnection {
     ///
     /// - Returns: false when there is nothing to serve.
     private func secure() async -> Bool {
-        guard let transport = socket as? TLSTransport else { return false }
+        guard let stream = transport as? TLSTransport else { return false }
         let deadline = idleSince.advanced(byNanoseconds: listener.headerNanoseconds)
         do throws(TLSError) {
             while !isAborted && !state.isDraining {
-                if socket.isReadable {
+                if transport.isReadable {
                     guard await state.handshakes.take(waiter, until: deadline) else {
                         throw .handshakeTimedOut
                     }
                 }
-                if try transport.handshake(), let session = transport.session {
+                if try stream.handshake(), let session = stream.session {
                     self.session = session
                     idleSince = state.loop.now
                     state.recorder.connection(
@@ -197,7 +199,7 @@ final class ClientConnection {
     /// The client pipelines: closing with its bytes unread would reset the connection, and what it
     /// has not yet got of the last answer would be lost.
     private var isSending: Bool {
-        (hasSentMore || socket.isReadable) && !socket.isPeerClosed
+        (hasSentMore || transport.isReadable) && !transport.isPeerClosed
     }
 
     private func serve(_ exchange: Exchange) async -> Fate {
@@ -234,10 +236,10 @@ final class ClientConnection {
         var reason = WakeReason.ready
         while !isAborted {
             // TLS may have something to say that is no request: a ticket, a new key.
-            if session != nil { _ = try? socket.flush() }
-            if socket.isReadable {
+            if session != nil { _ = try? transport.flush() }
+            if transport.isReadable {
                 let exchange = state.takeExchange()
-                switch try? socket.read(into: exchange.input) {
+                switch try? transport.read(into: exchange.input) {
                 case .bytes:
                     isBusy =
                         hasServed
@@ -262,7 +264,7 @@ final class ClientConnection {
 
     /// A connection that has not shown yet what it speaks.
     private var isFirst: Bool {
-        !hasServed && listener.servesHTTP2 && !socket.carriesOneMessage && session == nil
+        !hasServed && listener.servesHTTP2 && !transport.carriesOneMessage && session == nil
     }
 
     /// HTTP/2 with prior knowledge begins with 24 bytes that no HTTP/1.1 request begins with (RFC
@@ -280,7 +282,7 @@ final class ClientConnection {
             case .begun: break
             }
             input.reserve(2048)
-            switch try? socket.read(into: input) {
+            switch try? transport.read(into: input) {
             case .bytes: continue
             case .wouldBlock where await waiter.wait(until: deadline) == .ready: continue
             case .wouldBlock, .endOfStream, nil:
@@ -304,7 +306,7 @@ final class ClientConnection {
 
     /// Notes, for the metrics, whether a request is under way.
     func setActive(_ isActive: Bool) {
-        if self.isActive == isActive || socket.carriesOneMessage { return }
+        if self.isActive == isActive || transport.carriesOneMessage { return }
         self.isActive = isActive
         state.recorder.connection(isActive ? .becameActive : .becameIdle, listener: listener.name)
     }
@@ -312,12 +314,12 @@ final class ClientConnection {
     /// Closes our side and reads on for a while: bytes that arrive at a closed socket would reset
     /// the connection and could destroy the answer on its way.
     private func linger() async {
-        socket.finishWriting()
+        transport.finishWriting()
         let deadline = state.loop.now.advanced(by: Self.lingerTime)
         let scratch = ByteBuffer(capacity: 4096)
         var read = 0
         while read < Self.lingerBytes && !isAborted {
-            switch try? socket.read(into: scratch) {
+            switch try? transport.read(into: scratch) {
             case .bytes(let count):
                 read += count
                 scratch.removeAll()
@@ -331,7 +333,7 @@ final class ClientConnection {
 
 extension ClientConnection: Sleeper {
     func awaken(_ reason: WakeReason) {
-        if reason == .timedOut && !socket.isReadable {
+        if reason == .timedOut && !transport.isReadable {
             end()
         } else {
             state.startServing(self)

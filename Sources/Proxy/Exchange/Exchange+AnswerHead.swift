@@ -57,7 +57,7 @@ extension Exchange {
         switch answer.framing {
         case .none, .length: answer.framing
         case .chunked, .untilClose:
-            head.version == .http11 && !client.socket.carriesOneMessage ? .chunked : .untilClose
+            head.version == .http11 && !client.transport.carriesOneMessage ? .chunked : .untilClose
         }
     }
 

@@ -7,7 +7,7 @@ internal import TLS
 /// A connection to an upstream server, lent to one exchange.
 struct UpstreamLease {
     /// Connected, or believed to be.
-    let socket: any Transport
+    let transport: any Transport
     /// Index of the server in its pool.
     let server: Int
     /// It lay idle in the pool before: the server may have closed it meanwhile.
@@ -34,7 +34,7 @@ extension Exchange {
             upstreamOutput.removeAll()
             writeRequestHead(client, permit, route)
             var upload = BodyRelay(
-                incoming: BodyRelay.framing(head.framing, from: client.socket),
+                incoming: BodyRelay.framing(head.framing, from: client.transport),
                 outgoing: pool.framing(for: head.framing),
                 limit: client.listener.bodyLimit)
             end = await relay(client, pool, &upload, &attempts)
@@ -71,38 +71,38 @@ extension Exchange {
                 case .failure(let failure): return .failure(failure)
                 }
             }
-            lease.socket.waiter = client.waiter
-            let end = await transact(client, lease.socket, pool, &upload)
+            lease.transport.waiter = client.waiter
+            let end = await transact(client, lease.transport, pool, &upload)
             record.bytesIn = max(record.bytesIn, upload.contentBytes)
             pool.release(lease.server)
             note(end, lease, pool)
             switch end {
             case .answered(let fate, let isReusable):
                 if isReusable {
-                    pool.keep(lease.socket, lease.server, now: state.loop.now)
+                    pool.keep(lease.transport, lease.server, now: state.loop.now)
                 } else {
-                    lease.socket.close()
+                    lease.transport.close()
                 }
                 return .success(fate)
             case .nothingSent:
-                lease.socket.close()
+                lease.transport.close()
                 // A pooled connection that the server had closed: nothing left this machine, so
                 // another one may carry the request. A fresh one that fails is the server's fault.
                 if lease.isReused { continue }
                 return .failure(ForwardingFailure(reason: .upstreamReset))
             case .unanswered:
-                lease.socket.close()
+                lease.transport.close()
                 attempts.failure = .upstreamReset
                 // Another one, where there is another.
                 attempts.mark(lease.server, isUseless: pool.servers.count > 1)
                 return .failure(ForwardingFailure(reason: .upstreamReset, isUnanswered: true))
             case .refused:
-                lease.socket.close()
+                lease.transport.close()
                 attempts.failure = .upstreamReset
                 attempts.mark(lease.server, isUseless: false)
                 return .failure(ForwardingFailure(reason: .upstreamReset, isRefused: true))
             case .failed(let failure):
-                lease.socket.close()
+                lease.transport.close()
                 return .failure(ForwardingFailure(reason: failure))
             }
         }
@@ -132,7 +132,7 @@ extension Exchange {
         if pool.line.isOccupied || attempts.tried != 0 { return (nil, nil) }
         guard let index = choose(pool, tried: 0) else { return (nil, nil) }
         guard let socket = pool.takeIdle(index, now: state.loop.now) else { return (index, nil) }
-        return (index, UpstreamLease(socket: socket, server: index, isReused: true))
+        return (index, UpstreamLease(transport: socket, server: index, isReused: true))
     }
 
     /// - Parameter first: A server that was chosen already, and has no idle connection.
@@ -165,7 +165,7 @@ extension Exchange {
             failed = nil
             record.upstreamServer = pool.servers[index].label
             if let socket = pool.takeIdle(index, now: state.loop.now) {
-                return .success(UpstreamLease(socket: socket, server: index, isReused: true))
+                return .success(UpstreamLease(transport: socket, server: index, isReused: true))
             }
             if pool.joinConnecting(index, client.waiter) {
                 pool.release(index)
@@ -183,9 +183,9 @@ extension Exchange {
                         return .failure(ForwardingFailure(reason: .upstreamConnect))
                     }
                     return .success(
-                        UpstreamLease(socket: stream, server: index, isReused: false))
+                        UpstreamLease(transport: stream, server: index, isReused: false))
                 }
-                return .success(UpstreamLease(socket: socket, server: index, isReused: false))
+                return .success(UpstreamLease(transport: socket, server: index, isReused: false))
             case .failure(let error):
                 pool.release(index)
                 if error.reason == .clientAborted { return .failure(error) }
@@ -216,7 +216,7 @@ extension Exchange {
     {
         let deadline = state.loop.now.advanced(byNanoseconds: pool.connectNanoseconds)
         let reason = await client.waiter.wait(until: deadline)
-        if client.socket.isPeerClosed { return ForwardingFailure(reason: .clientAborted) }
+        if client.transport.isPeerClosed { return ForwardingFailure(reason: .clientAborted) }
         return reason == .timedOut ? ForwardingFailure(reason: .upstreamConnectTimeout) : nil
     }
 
@@ -238,11 +238,11 @@ extension Exchange {
             case nil: break
             }
             let reason = await client.waiter.wait(until: deadline)
-            if client.socket.isPeerClosed || reason == .timedOut {
+            if client.transport.isPeerClosed || reason == .timedOut {
                 socket.close()
                 return .failure(
                     ForwardingFailure(
-                        reason: client.socket.isPeerClosed
+                        reason: client.transport.isPeerClosed
                             ? .clientAborted : .upstreamConnectTimeout))
             }
         }
@@ -260,7 +260,7 @@ extension Exchange {
                     scratch: state.tlsScratch))
             while try !transport.handshake() {
                 let reason = await client.waiter.wait(until: deadline)
-                if client.socket.isPeerClosed {
+                if client.transport.isPeerClosed {
                     socket.close()
                     return .failure(ForwardingFailure(reason: .clientAborted))
                 }

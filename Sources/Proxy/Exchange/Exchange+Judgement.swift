@@ -109,7 +109,7 @@ extension Exchange {
         while state.attempts(project) == attempts {
             guard state.awaitKeys(client.waiter) else { return false }
             if await client.waiter.wait(until: deadline) == .timedOut { return false }
-            if client.socket.isPeerClosed || state.serving !== serving { return false }
+            if client.transport.isPeerClosed || state.serving !== serving { return false }
         }
         return true
     }

@@ -140,7 +140,7 @@ extension Exchange {
             byNanoseconds: client.listener.idleNanoseconds)
         while !output.isEmpty {
             let result = try? output.withUnsafeBytes { bytes throws(Errno) in
-                try client.socket.write(bytes)
+                try client.transport.write(bytes)
             }
             switch result {
             case .bytes(let count): output.consume(count)
@@ -150,14 +150,14 @@ extension Exchange {
             }
         }
         while true {
-            switch try? client.socket.flush() {
+            switch try? client.transport.flush() {
             case false? where await client.waiter.wait(until: deadline) == .ready: continue
             case false?, nil: return .close
             case true?: break
             }
             break
         }
-        client.socket.finishMessage(trailers: [])
+        client.transport.finishMessage(trailers: [])
         if !willPersist { return .linger }
         return await skipBody(client, until: deadline) ? .keepAlive : .close
     }
@@ -180,7 +180,7 @@ extension Exchange {
             case .needsMore(let skip):
                 input.consume(skip)
                 input.reserve(4096)
-                switch try? client.socket.read(into: input) {
+                switch try? client.transport.read(into: input) {
                 case .bytes: continue
                 case .wouldBlock:
                     if await client.waiter.wait(until: deadline) == .timedOut { return false }

@@ -166,7 +166,7 @@ extension Exchange {
             out.append(bytes.slice(line.value))
         }
         out.append("\r\nVia: ")
-        if client.socket.carriesOneMessage {
+        if client.transport.carriesOneMessage {
             out.append("2.0")
         } else {
             out.append(head.version == .http10 ? "1.0" : "1.1")

@@ -84,7 +84,9 @@ extension Exchange {
             // Looked at before the wait, not after it: a client that sent its request and closed at
             // once woke nobody. While a body is still to come, its end or its lack shows when it is
             // read.
-            if client.socket.isPeerClosed && (!transaction.isUploading || client.socket.isBroken) {
+            if client.transport.isPeerClosed
+                && (!transaction.isUploading || client.transport.isBroken)
+            {
                 return clientIsGone()
             }
             let deadline = transaction.lastProgress.advanced(
@@ -102,7 +104,7 @@ extension Exchange {
     ) -> TransactionEnd? {
         if !transaction.isUploading { return nil }
         switch upload.advance(
-            from: client.socket, input, to: transaction.server, upstreamOutput)
+            from: client.transport, input, to: transaction.server, upstreamOutput)
         {
         case .complete:
             transaction.isUploading = false
@@ -165,7 +167,7 @@ extension Exchange {
     {
         if answer.status == 101 { return takeSwitch(&transaction) }
         // To a client of HTTP/2 it would say that the WebSocket is open (RFC 8441, section 5).
-        if head.wantsWebSocket && client.socket.carriesOneMessage && answer.isSuccess {
+        if head.wantsWebSocket && client.transport.carriesOneMessage && answer.isSuccess {
             return .failed(.upstreamProtocol)
         }
         if answer.isInformational {
@@ -204,12 +206,12 @@ extension Exchange {
     {
         guard
             let progress = transaction.download?.advance(
-                from: transaction.server, upstreamInput, to: client.socket, output)
+                from: transaction.server, upstreamInput, to: client.transport, output)
         else { return nil }
         record.bytesOut = transaction.download?.contentBytes ?? 0
         switch progress {
         case .complete:
-            client.socket.finishMessage(trailers: transaction.download?.trailers ?? [])
+            client.transport.finishMessage(trailers: transaction.download?.trailers ?? [])
             return completed(transaction)
         case .needsSource:
             if !transaction.isUploading { transaction.obstacle = .answerBody }
@@ -285,7 +287,7 @@ extension Exchange {
     private func sendOutput(_ client: ClientConnection) -> Bool {
         while !output.isEmpty {
             let result = try? output.withUnsafeBytes { bytes throws(Errno) in
-                try client.socket.write(bytes)
+                try client.transport.write(bytes)
             }
             guard let result else { return false }
             guard case .bytes(let count) = result else { return true }

@@ -16,9 +16,9 @@ extension Exchange {
         output.append(upstreamInput.bytes)
         input.unpin()
         shrinkForTunnel()
-        var up = TunnelLeg(from: client.socket, to: server, waiting: input)
+        var up = TunnelLeg(from: client.transport, to: server, waiting: input)
         var down = TunnelLeg(
-            from: server, to: client.socket, waiting: output, head: headCount)
+            from: server, to: client.transport, waiting: output, head: headCount)
         var lastProgress = state.loop.now
         var activity: UInt64 = 0
         while true {
@@ -55,7 +55,7 @@ extension Exchange {
         if down.progress == .sinkFailed { record.failure = record.failure ?? .clientAborted }
         if up.leg.isOver && down.leg.isOver { return endTunnel(.close, record.failure) }
         // Who ended its own side before, and is gone altogether now, waits for nothing more.
-        let isClientGone = up.leg.isOver && client.socket.isBroken
+        let isClientGone = up.leg.isOver && client.transport.isBroken
         let isServerGone = down.leg.isOver && server.isBroken
         return isClientGone || isServerGone ? endTunnel(.close, record.failure) : nil
     }

@@ -16,7 +16,7 @@ extension Exchange {
         state.recorder.upstream(.queued, pool.upstream.name)
         while !place.isCalled {
             let reason = await client.waiter.wait(until: deadline)
-            let isGone = client.socket.isPeerClosed || client.isAborted
+            let isGone = client.transport.isPeerClosed || client.isAborted
             if isGone || reason == .timedOut && !place.isCalled {
                 pool.line.leave(place, isGivenUp: true)
                 return ForwardingFailure(

@@ -145,7 +145,7 @@ final class Exchange {
         record.listener = client.listener.name
         record.clientAddress = client.peerHost
         record.session = client.session
-        if client.socket.carriesOneMessage { record.protocolVersion = "http/2" }
+        if client.transport.carriesOneMessage { record.protocolVersion = "http/2" }
         state.identifiers.next(into: &record.requestID)
         startedAt = state.loop.now
         clientAddress = client.peerAddress
@@ -163,14 +163,14 @@ final class Exchange {
                 throw .malformed(error)
             }
             input.reserve(2048)
-            switch try? client.socket.read(into: input) {
+            switch try? client.transport.read(into: input) {
             case .bytes: continue
             case .endOfStream, nil: throw .clientGone
             case .wouldBlock:
                 if await client.waiter.wait(until: deadline) == .timedOut { throw .headerTimeout }
             }
         }
-        if client.socket.carriesOneMessage { readMessageEnds(client.socket) }
+        if client.transport.carriesOneMessage { readMessageEnds(client.transport) }
         input.pin(head.length)
         // The head may have taken its time; keys and pools are those of the newest configuration.
         takeConfiguration()

@@ -27,7 +27,7 @@ final class HTTP2ClientConnection {
         limits.head = origin.listener.headLimits
         guard
             let link = try? HTTP2Link(
-                origin.socket, role: .server, limits: limits, state: origin.state)
+                origin.transport, role: .server, limits: limits, state: origin.state)
         else { return nil }
         self.origin = origin
         self.link = link
