@@ -30,6 +30,21 @@ public final class ServedTLS: Sendable {
         let settings: Settings
         let versions: FileVersions
         let value: Value
+
+        /// Takes the value over from `previous` when neither settings nor files have changed since.
+        init<Failure: Error>(
+            _ settings: Settings, paths: [String], previous: Self?,
+            make: () throws(Failure) -> Value
+        ) throws(Failure) {
+            // Before the files are read: a change meanwhile is then found by the next look.
+            versions = FileVersions(paths)
+            self.settings = settings
+            if let previous, previous.settings == settings, previous.versions == versions {
+                value = previous.value
+            } else {
+                value = try make()
+            }
+        }
     }
 
     private init() {
@@ -48,17 +63,10 @@ public final class ServedTLS: Sendable {
         var servers: [ListenAddress: Part<TLSServerSettings, TLSServer>] = [:]
         for listener in configuration.listeners {
             guard let settings = TLSServerSettings(listener) else { continue }
-            let versions = FileVersions(settings.paths)
-            if let same = previous.servers[listener.listen], same.settings == settings,
-                same.versions == versions
-            {
-                servers[listener.listen] = same
-                continue
-            }
             do throws(CertificateErrors) {
-                servers[listener.listen] = Part(
-                    settings: settings, versions: versions,
-                    value: try TLSServer(settings, tickets: tickets))
+                servers[listener.listen] = try Part(
+                    settings, paths: settings.paths, previous: previous.servers[listener.listen]
+                ) { () throws(CertificateErrors) in try TLSServer(settings, tickets: tickets) }
             } catch {
                 mistakes += error.all.map { "listener \(listener.name): \($0)" }
             }
@@ -66,18 +74,11 @@ public final class ServedTLS: Sendable {
         var clients: [String: Part<ClientSettings, TLSContext>] = [:]
         for upstream in configuration.upstreams {
             guard let tls = upstream.tls else { continue }
-            let versions = FileVersions(tls.paths)
             let settings = ClientSettings(tls: tls, alpn: upstream.serverProtocol.rawValue)
-            if let same = previous.clients[upstream.name], same.settings == settings,
-                same.versions == versions
-            {
-                clients[upstream.name] = same
-                continue
-            }
             do throws(TLSError) {
-                clients[upstream.name] = Part(
-                    settings: settings, versions: versions,
-                    value: try TLSContext.client(tls, alpn: settings.alpn))
+                clients[upstream.name] = try Part(
+                    settings, paths: tls.paths, previous: previous.clients[upstream.name]
+                ) { () throws(TLSError) in try TLSContext.client(tls, alpn: settings.alpn) }
             } catch {
                 mistakes.append("upstream \(upstream.name): \(error)")
             }

@@ -42,6 +42,18 @@ final class Certificate: @unchecked Sendable {
         return certificates
     }
 
+    /// Reads every certificate of a PEM file that is in memory; there may be none.
+    static func read(_ file: IdentityFile) throws(CertificateError) -> [Certificate] {
+        let (certificates, damage) = withBIO(of: file.bytes) { read($0) } ?? ([], "no memory")
+        if let damage {
+            throw CertificateError(
+                .format, file.path,
+                "certificate \(certificates.count + 1) in it is damaged: \(damage)",
+                remedy: "restore the file")
+        }
+        return certificates
+    }
+
     /// Reads every certificate in PEM format, up to one that is damaged.
     static func read(_ bio: OpaquePointer) -> (certificates: [Certificate], damage: String?) {
         ErrorQueue.clear()

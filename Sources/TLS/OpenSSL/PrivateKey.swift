@@ -16,9 +16,6 @@ final class PrivateKey: @unchecked Sendable {
         EVP_PKEY_free(pointer)
     }
 
-    /// What an attacker has to spend, as a power of two (NIST SP 800-57): 112 for RSA-2048.
-    var securityBits: Int32 { EVP_PKEY_get_security_bits(pointer) }
-
     /// Such as "RSA 2048" or "EC 256".
     var summary: String { "\(kind) \(EVP_PKEY_get_bits(pointer))" }
 

@@ -12,14 +12,7 @@ final class Authorities: @unchecked Sendable {
 
     /// Reads a PEM file.
     init(_ file: IdentityFile) throws(CertificateError) {
-        let (certificates, damage) =
-            withBIO(of: file.bytes) { Certificate.read($0) } ?? ([], "no memory")
-        if let damage {
-            throw CertificateError(
-                .format, file.path,
-                "certificate \(certificates.count + 1) in it is damaged: \(damage)",
-                remedy: "restore the file")
-        }
+        let certificates = try Certificate.read(file)
         if certificates.isEmpty {
             throw CertificateError(
                 .format, file.path, "there is no certificate in PEM format in it",

@@ -14,14 +14,7 @@ struct CertificateChain {
     /// Parses a file.
     init(_ file: IdentityFile) throws(CertificateError) {
         path = file.path
-        let (certificates, damage) =
-            withBIO(of: file.bytes) { Certificate.read($0) } ?? ([], "no memory")
-        if let damage {
-            throw CertificateError(
-                .format, file.path,
-                "certificate \(certificates.count + 1) in it is damaged: \(damage)",
-                remedy: "restore the file")
-        }
+        let certificates = try Certificate.read(file)
         guard let leaf = certificates.first else { throw Self.noCertificate(file) }
         self.leaf = leaf
         issuers = Array(certificates.dropFirst())

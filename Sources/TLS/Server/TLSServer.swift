@@ -86,14 +86,9 @@ public final class TLSServer: @unchecked Sendable {
     ///
     /// - Parameter name: A host name in any case, or empty where the client named none.
     public func certificate(for name: some Collection<UInt8>) -> ServerCertificate? {
-        certificates.indices.contains(index(for: name)) ? certificates[index(for: name)] : nil
+        let index = names.find(name) ?? 0
+        return certificates.indices.contains(index) ? certificates[index] : nil
     }
-
-    /// The place of that certificate.
-    public func index(for name: some Collection<UInt8>) -> Int { names.find(name) ?? 0 }
-
-    /// Whether one of the certificates is for a name.
-    public func hasCertificate(for name: some Collection<UInt8>) -> Bool { names.find(name) != nil }
 
     /// The context that a stream begins with.
     var initial: TLSContext? { contexts.first?.context }
