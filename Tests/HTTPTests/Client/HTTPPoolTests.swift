@@ -122,14 +122,26 @@ struct HTTPPoolTests {
             limits.waiting = 0
             let pool = try Self.pool(resident.loop, url, limits)
             let crowd = Crowd(pool: pool)
-            let first = crowd.start(on: resident.loop, Self.post(patience: .milliseconds(400)))
+            let first = crowd.start(on: resident.loop, Self.post())
             await server.received(atLeast: 1)
             let error = await Self.failure(of: pool)
             #expect(error?.cause == .crowded)
             #expect(error?.phase == .connect)
+            pool.close()
             await first.value
-            #expect(crowd.errors.map(\.cause) == [.timedOut])
+            #expect(crowd.errors.map(\.cause) == [.cancelled])
             #expect(crowd.errors.map(\.phase) == [.receive])
+        }
+    }
+
+    @Test("a service that says nothing is given up when the time is over")
+    func silent() async throws {
+        let server = try await ScriptedServer.start { _, _ in Answer("", then: .silence) }
+        let url = "http://127.0.0.1:\(server.port)"
+        try await TestLoop().run { resident in
+            let pool = try Self.pool(resident.loop, url)
+            let error = await Self.failure(of: pool, Self.post(patience: .milliseconds(100)))
+            #expect(error?.cause == .timedOut)
         }
     }
 
