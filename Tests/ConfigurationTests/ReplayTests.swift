@@ -1,4 +1,5 @@
 import Policy
+import TestKit
 import Testing
 
 @testable import Configuration
@@ -9,22 +10,9 @@ struct ReplayTests {
         replay: String, route: String = "app_check = \"enforce\"\nreplay = \"enforce\""
     ) throws -> Configuration {
         let (configuration, diagnostics) = Configuration.load(
-            text: """
-                [server]
-                state_directory = "state"
-                [[listener]]
-                listen = "127.0.0.1:8080"
-                [project.p]
-                number = "1"
-                [upstream.api]
-                servers = ["127.0.0.1:9000"]
-                [[route]]
-                name = "all"
-                path = "/*"
-                upstream = "api"
-                \(route)
-                \(replay)
-                """, fileName: "/etc/portcullis/proxy.conf", surroundings: fakeSurroundings)
+            text: OneRouteFile.text(
+                server: "state_directory = \"state\"", route: route, more: replay),
+            fileName: "/etc/portcullis/proxy.conf", surroundings: fakeSurroundings)
         #expect(diagnostics == [])
         return try #require(configuration)
     }

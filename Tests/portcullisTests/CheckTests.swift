@@ -1,3 +1,4 @@
+import TestKit
 import Testing
 
 @testable import portcullis
@@ -114,23 +115,9 @@ struct CheckTests {
         let run = Transcript(
             ["check", "-c", "proxy.conf"],
             files: [
-                "proxy.conf": """
-                [server]
-                state_directory = "state"
-                [[listener]]
-                listen = "127.0.0.1:8080"
-                [project.production]
-                number = "123"
-                [upstream.api]
-                servers = ["127.0.0.1:9000"]
-                [[route]]
-                name = "all"
-                path = "/*"
-                upstream = "api"
-                replay = "monitor"
-                [replay]
-                \(settings)
-                """, "key.json": "{}",
+                "proxy.conf": OneRouteFile.text(
+                    server: "state_directory = \"state\"", route: "replay = \"monitor\"",
+                    more: "[replay]\n\(settings)"), "key.json": "{}",
             ])
         #expect(run.exitCode == .done)
         #expect(run.output.contains { $0.contains("\n  \(line)") }, "\(run.text)")

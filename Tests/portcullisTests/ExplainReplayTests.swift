@@ -25,23 +25,9 @@ private final class ScriptedClaims: ClaimInspector {
 @Suite("portcullis explain, about tokens that are used once")
 struct ExplainReplayTests {
     private static func configuration(_ route: String, replay: String = "") -> String {
-        """
-        [[listener]]
-        listen = "127.0.0.1:8080"
-        [project.production]
-        number = "123"
-        id = "pid"
-        jwks = "keys.json"
-        [upstream.api]
-        servers = ["127.0.0.1:9000"]
-        [[route]]
-        name = "pay"
-        path = "/pay"
-        upstream = "api"
-        \(route)
-        [replay]
-        \(replay)
-        """
+        OneRouteFile.text(
+            project: "id = \"pid\"\njwks = \"keys.json\"", named: "pay", path: "/pay", route: route,
+            more: "[replay]\n\(replay)")
     }
 
     private static let enforced = "app_check = \"enforce\"\nreplay = \"enforce\""

@@ -6,22 +6,9 @@ import Testing
 @Suite("portcullis explain, of WebSocket handshakes")
 struct ExplainWebSocketTests {
     private static func explain(place: String, _ fields: String...) -> Transcript {
-        let configuration = """
-            [[listener]]
-            listen = "127.0.0.1:8080"
-            [project.production]
-            number = "123"
-            id = "pid"
-            jwks = "keys.json"
-            [upstream.api]
-            servers = ["127.0.0.1:9000"]
-            [[route]]
-            name = "feed"
-            path = "/feed"
-            upstream = "api"
-            app_check = "enforce"
-            websocket_token = "\(place)"
-            """
+        let configuration = OneRouteFile.text(
+            project: "id = \"pid\"\njwks = \"keys.json\"", named: "feed", path: "/feed",
+            route: "app_check = \"enforce\"\nwebsocket_token = \"\(place)\"")
         return Transcript(
             ["explain", "-c", "proxy.conf", "GET", "https://api.example.com/feed"]
                 + fields.flatMap { ["-H", $0] },

@@ -10,23 +10,10 @@ import Testing
 struct StoreInspectorTests {
     private func configuration(stateDirectory: String) throws -> Configuration {
         let loaded = Configuration.load(
-            text: """
-                [server]
-                state_directory = "\(stateDirectory)"
-                [[listener]]
-                listen = "127.0.0.1:8080"
-                [project.p]
-                number = "1"
-                [upstream.api]
-                servers = ["127.0.0.1:9000"]
-                [[route]]
-                name = "all"
-                path = "/*"
-                upstream = "api"
-                replay = "monitor"
-                [replay]
-                max_entries = 1000
-                """, fileName: "proxy.conf", surroundings: .empty)
+            text: OneRouteFile.text(
+                server: "state_directory = \"\(stateDirectory)\"",
+                route: "replay = \"monitor\"", more: "[replay]\nmax_entries = 1000"),
+            fileName: "proxy.conf", surroundings: .empty)
         return try #require(loaded.configuration)
     }
 
