@@ -77,7 +77,9 @@ def test_the_manual_page_has_every_command(tree):
     if not shutil.which("man"):
         pytest.skip("man is not installed")
     page = run("man", "--warnings", "-E", "UTF-8", "-l", tree / "usr/share/man/man1/portcullis.1.gz")
-    for command in re.findall(r"^  (\w+) ", run(BINARY, "--help"), re.MULTILINE):
+    commands = re.findall(r"^  (\w+) ", run(BINARY, "--help"), re.MULTILINE)
+    assert {"run", "check", "explain"} <= set(commands)
+    for command in commands:
         assert re.search(rf"^ +{command}\b", page, re.MULTILINE), command
 
 

@@ -221,9 +221,13 @@ def test_every_file_is_right_as_it_is(tmp_path):
     password = (folder / "secrets/redis-password").read_text()
     subprocess.run([folder / "secrets.sh"], check=True)
     assert (folder / "secrets/redis-password").read_text() == password, "made anew under running servers"
-    for config in folder.glob("proxy*.conf"):
+    configs = list(folder.glob("proxy*.conf"))
+    assert configs
+    for config in configs:
         done = subprocess.run([BINARY, "check", "-c", config], capture_output=True, text=True)
         assert done.returncode == 0 and password not in done.stdout + done.stderr, done.stderr
     subprocess.run(["haproxy", "-c", "-f", folder / "haproxy.cfg"], check=True)
-    for name in re.findall(r"\./[\w./-]+", (folder / "compose.yaml").read_text()):
+    names = re.findall(r"\./[\w./-]+", (folder / "compose.yaml").read_text())
+    assert {"./proxy.conf", "./haproxy.cfg"} <= set(names)
+    for name in names:
         assert (folder / name).exists(), name

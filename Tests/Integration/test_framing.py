@@ -455,18 +455,19 @@ def test_W10_bytes_behind_an_answer_are_not_the_next_answer(proxy, origin):
 
 def test_W10_bytes_that_come_after_an_answer_are_not_the_next_answer(start, origin):
     proxy = start(origin, workers=1)
-    sent = Gate()
+    answered, sent = Gate(), Gate()
 
     def script(exchange):
         exchange.respond()
-        time.sleep(0.02)
+        answered.wait()
         exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil")
         sent.open()
 
     origin.on("/open/x", script)
     with proxy.connect() as connection:
         assert connection.ask(request("GET", "/open/x")).body == b"ok"
-        sent.wait()
+        answered.open()
+        assert sent.wait()
         # An answer from the proxy's loop: by then it has seen those bytes.
         assert connection.ask(request("GET", "/nothing")).status == 404
         assert connection.ask(request("GET", "/open/next")).body == b"ok"
@@ -533,7 +534,7 @@ def test_W11_a_rejected_body_does_not_shift_the_next_request(proxy, origin, mint
     assert all(one.body == b"hello" for one in origin.requests)
 
 
-def test_W11_a_malformed_request_ends_the_pipeline(proxy, origin, mint):
+def test_W11_a_malformed_request_ends_the_pipeline(proxy, origin):
     with proxy.connect() as connection:
         connection.send(request("GET", "/open/1") + b"GET /open/2 HTTP/1.1\r\nHost : a\r\n\r\n"
                         + request("GET", "/open/3"))

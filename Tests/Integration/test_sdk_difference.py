@@ -131,7 +131,7 @@ def test_every_difference_to_the_sdk_is_intended(oracle, sdk, start, tmp_path):
     assert set(looser) == set(LEEWAY) | set(LENIENT)
 
 
-def test_key_sets_that_the_sdk_reads_are_read(oracle, sdk, start, tmp_path):
+def test_key_sets_that_the_sdk_reads_are_read(oracle, start, tmp_path):
     for name, keys in (("padded", oracle.jwks(pad=True)), ("no-use", oracle.jwks(use=None))):
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(keys))

@@ -220,7 +220,7 @@ def test_sessions_outlive_a_reload(start, new_origin, authority, api):
         assert connection.socket.session_reused
 
 
-def test_nobody_renegotiates(start, new_origin, authority, api):
+def test_nobody_renegotiates(start, new_origin, api):
     proxy = start(new_origin(), listener=listener(api))
     done = subprocess.run(
         ["openssl", "s_client", "-connect", f"127.0.0.1:{proxy.port}", "-servername", HOST, "-tls1_2"],
@@ -371,7 +371,7 @@ def test_what_is_no_handshake_ends_the_connection(start, new_origin, authority, 
     assert connect(proxy, authority.client()).ask(request("GET", "/open/a", host=HOST)).status == 200
 
 
-def test_a_slow_handshake_has_as_long_as_a_head(start, new_origin, authority, api):
+def test_a_slow_handshake_has_as_long_as_a_head(start, new_origin, api):
     """_W9_: bytes that trickle in move no deadline."""
     proxy = start(new_origin(), listener=listener(api, extra='limits.header_timeout = "500ms"'))
     hello = client_hello(HOST)
@@ -491,7 +491,7 @@ def test_our_own_certificate_is_shown_to_upstreams(start, tmp_path, authority, n
     assert proxy.ask("GET", "/open/a").status == 200
 
 
-def test_h2_to_an_upstream_over_tls(start, new_origin, authority, api, mint):
+def test_h2_to_an_upstream_over_tls(start, new_origin, authority, api):
     """One proxy behind another."""
     origin = new_origin()
     inner = start(origin, listener=listener(api, extra='protocols = ["h2"]'), workers=1)
