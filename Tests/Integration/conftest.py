@@ -1,5 +1,6 @@
 """Fixtures of the integration tests: an origin, keys, tokens, and the proxy between them."""
 
+import contextlib
 import json
 import pathlib
 import tempfile
@@ -11,6 +12,8 @@ from harness import proxy as proxies
 from harness import tokens
 from harness.keyserver import Authority, KeyServer
 from harness.origin import Origin
+from harness.replay import limited
+from harness.websocket import Backend
 
 
 def pytest_configure(config):
@@ -31,6 +34,16 @@ def mint(keys):
 
     def make(key=None, **changes) -> str:
         return tokens.mint(key or keys.first, **changes)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def once(keys):
+    """Makes a limited-use token, signed with the first key unless told otherwise."""
+
+    def make(key=None, **changes) -> str:
+        return limited(key or keys.first, **changes)
 
     return make
 
@@ -60,13 +73,8 @@ def origin(module_origin):
 
 @pytest.fixture(scope="module")
 def module_proxy(module_origin, key_file):
-    with tempfile.TemporaryDirectory() as folder:
-        proxy = start_proxy(pathlib.Path(folder), [module_origin], key_file)
-        try:
-            yield proxy.wait_until_ready()
-            proxy.stop()
-        finally:
-            proxy.kill()
+    with running_proxy([module_origin], key_file) as proxy:
+        yield proxy
 
 
 @pytest.fixture
@@ -74,6 +82,20 @@ def proxy(module_proxy, origin):
     """A proxy with the standard routes, shared by the tests of a module; it must outlive each of them."""
     yield module_proxy
     assert module_proxy.process.poll() is None, "the proxy died:\n" + module_proxy.output()[-4000:]
+
+
+@pytest.fixture(scope="module")
+def module_backend():
+    backend = Backend()
+    yield backend
+    backend.stop()
+
+
+@pytest.fixture
+def backend(module_backend):
+    """The WebSocket backend behind a shared proxy, as if fresh."""
+    module_backend.forget()
+    return module_backend
 
 
 @pytest.fixture
@@ -123,6 +145,18 @@ def key_server(keys):
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@contextlib.contextmanager
+def running_proxy(origins, jwks, **parts):
+    """A proxy that answers, for the tests of a module; its own checks must hold when it ends."""
+    with tempfile.TemporaryDirectory() as folder:
+        proxy = start_proxy(pathlib.Path(folder), origins, jwks, **parts)
+        try:
+            yield proxy.wait_until_ready()
+            proxy.stop()
+        finally:
+            proxy.kill()
 
 
 def start_proxy(folder: pathlib.Path, origins, jwks, environment=None, **parts) -> proxies.Portcullis:

@@ -1,18 +1,16 @@
 """C1, C2, W7, W12: what a page sees in a real browser, over TLS and HTTP/2, and what the log says of it."""
 
 import json
-import pathlib
-import tempfile
 import time
 
 import pytest
 
+from conftest import running_proxy
 from harness import chromium
 from harness.certificates import Authority
 from harness.chromium import Browser, Page, PageError
 from harness.origin import Gate
 from harness.proxy import PROJECT
-from harness.websocket import Backend
 
 APP, API, STRANGER = (f"https://{name}.example.test" for name in ("app", "api", "stranger"))
 
@@ -76,33 +74,12 @@ def identity(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def module_backend():
-    backend = Backend()
-    yield backend
-    backend.stop()
-
-
-@pytest.fixture
-def backend(module_backend):
-    module_backend.handshakes.clear()
-    return module_backend
-
-
-@pytest.fixture(scope="module")
 def module_proxy(module_origin, module_backend, key_file, identity):
-    from conftest import start_proxy
-
-    with tempfile.TemporaryDirectory() as folder:
-        proxy = start_proxy(
-            pathlib.Path(folder), [module_origin], key_file, routes=ROUTES, projects=PROJECT,
+    with running_proxy(
+            [module_origin], key_file, routes=ROUTES, projects=PROJECT,
             extra=f'[upstream.sockets]\nservers = ["127.0.0.1:{module_backend.port}"]\n',
-            listener=f'tls.certificates = [{identity.toml}]\nprotocols = ["h2", "http/1.1"]\n')
-        try:
-            yield proxy.wait_until_ready()
-            # Its own check: no token is in anything that was written.
-            proxy.stop()
-        finally:
-            proxy.kill()
+            listener=f'tls.certificates = [{identity.toml}]\nprotocols = ["h2", "http/1.1"]\n') as proxy:
+        yield proxy
 
 
 @pytest.fixture(scope="module")

@@ -1,56 +1,23 @@
 """C4: gRPC through the proxy, with a client and a server that were not written here."""
 
 import concurrent.futures
-import pathlib
-import tempfile
 import threading
 import time
 
 import grpc
 import pytest
 
-from conftest import start_proxy
+from conftest import running_proxy
 from harness import tokens
-from harness.client import request
-from harness.origin import wait_until
+from harness.proxy import route
 from translation import LISTENER
 
-ROUTES = '''
-[[route]]
-name = "guarded"
-path = "/guarded/*"
-upstream = "grpc"
-projects = ["production"]
-app_check = "enforce"
-
-[[route]]
-name = "ios"
-path = "/ios/*"
-upstream = "grpc"
-projects = ["production"]
-apps = ["ios"]
-app_check = "enforce"
-
-[[route]]
-name = "open"
-path = "/open/*"
-upstream = "grpc"
-app_check = "off"
-
-[[route]]
-name = "gone"
-path = "/gone/*"
-upstream = "gone"
-app_check = "off"
-
-[[route]]
-name = "web"
-path = "/web/*"
-upstream = "api"
-projects = ["production"]
-app_check = "enforce"
-cors = { allow_origins = ["https://app.example.com"] }
-'''
+ROUTES = "".join((
+    route("guarded", upstream="grpc", projects=["production"], app_check="enforce"),
+    route("ios", upstream="grpc", projects=["production"], apps=["ios"], app_check="enforce"),
+    route("open", upstream="grpc", app_check="off"),
+    route("gone", upstream="gone", app_check="off"),
+    route("web", projects=["production"], app_check="enforce", cors={"allow_origins": ["https://app.example.com"]})))
 MEGABYTE = b"m" * (1 << 20)
 
 
@@ -125,8 +92,7 @@ def service(module_service):
 
 @pytest.fixture(scope="module")
 def module_proxy(module_service, module_origin, key_file):
-    with tempfile.TemporaryDirectory() as folder:
-        proxy = start_proxy(pathlib.Path(folder), [module_origin], key_file, listener=LISTENER, routes=ROUTES, extra=f'''
+    upstreams = f'''
 [upstream.grpc]
 servers = ["127.0.0.1:{module_service.port}"]
 protocol = "h2c"
@@ -134,12 +100,9 @@ protocol = "h2c"
 [upstream.gone]
 servers = ["127.0.0.1:1"]
 protocol = "h2c"
-''')
-        try:
-            yield proxy.wait_until_ready()
-            proxy.stop()
-        finally:
-            proxy.kill()
+'''
+    with running_proxy([module_origin], key_file, listener=LISTENER, routes=ROUTES, extra=upstreams) as proxy:
+        yield proxy
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 from types import SimpleNamespace
 
@@ -13,7 +12,7 @@ import h2.settings
 import httpx
 import pytest
 
-from conftest import start_proxy
+from conftest import running_proxy
 from harness import http2, tokens
 from harness.client import HOST, request
 from harness.http2 import Client, frame
@@ -46,14 +45,9 @@ def behind(module_second):
 
 @pytest.fixture(scope="module")
 def module_proxy(module_origin, module_second, key_file):
-    with tempfile.TemporaryDirectory() as folder:
-        proxy = start_proxy(pathlib.Path(folder), [module_origin], key_file, listener=LISTENER, routes=ROUTES,
-                            extra=second(module_second.port))
-        try:
-            yield proxy.wait_until_ready()
-            proxy.stop()
-        finally:
-            proxy.kill()
+    with running_proxy([module_origin], key_file, listener=LISTENER, routes=ROUTES,
+                       extra=second(module_second.port)) as proxy:
+        yield proxy
 
 
 @pytest.fixture
@@ -156,7 +150,7 @@ def test_H2_an_underscore_spelling_is_not_read_and_not_passed_on(client, origin,
     assert token not in origin.last().head.decode()
 
 
-def test_H3_our_fields_cannot_be_forged(client, origin, behind, mint):
+def test_H3_our_fields_cannot_be_forged(client, origin, behind):
     forged = [("x-appcheck-verdict", "forged"), ("x_appcheck_app", "forged"), ("x-appcheck_action", "forged")]
     for path, seen_by in (("/1/x", origin), ("/2/x", behind)):
         assert client.ask("GET", path, *forged).status == 200

@@ -12,7 +12,6 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -21,6 +20,7 @@ import pytest
 
 from conftest import start_proxy
 from harness.floods import DATA, END_HEADERS, END_STREAM, HEADERS, PREFACE, SETTINGS, frame
+from harness.listening import Server
 from harness.origin import wait_until
 from harness.proxy import ROUTES, free_port
 from translation import LISTENER
@@ -193,23 +193,10 @@ def is_over(answer: bytes) -> bool:
     return False
 
 
-class Origin:
+class Origin(Server):
     """Answers whatever comes with its mark, and closes."""
 
-    def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=512)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def _run(self):
-        while True:
-            try:
-                sock, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._answer, args=(sock,), daemon=True).start()
-
-    def _answer(self, sock):
+    def _serve(self, sock):
         try:
             with sock:
                 sock.settimeout(2)
@@ -261,7 +248,7 @@ def three(key_file):
             for process in started:
                 process.terminate()
                 process.wait()
-            origin.listener.close()
+            origin.stop()
 
 
 def method_of(message) -> bytes:

@@ -49,16 +49,6 @@ def protect(start, request):
     return begin
 
 
-@pytest.fixture
-def once(keys):
-    """Makes limited-use tokens."""
-
-    def make(**changes) -> str:
-        return limited(changes.pop("key", keys.first), **changes)
-
-    return make
-
-
 def assert_spent(response):
     assert_rejected(response, "token_already_used")
 
@@ -778,9 +768,7 @@ def test_a_state_directory_that_cannot_be_written_ends_the_start(protect, origin
     file = tmp_path / "file"
     file.write_text("not a directory")
     proxy = protect("file", origin, state=file, ready=None)
-    assert proxy.wait_for_exit() == 1
-    assert str(file) in proxy.output() and "state_directory" in proxy.output()
-    proxy.process.returncode = 0
+    proxy.expect_failure(str(file), "state_directory")
 
 
 def test_a_reload_whose_store_cannot_be_opened_changes_nothing(protect, origin, tmp_path):

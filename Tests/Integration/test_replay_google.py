@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from harness import tokens
 from harness.client import request
 from harness.origin import Exchange, Origin, wait_until
-from harness.replay import ROUNDS, ROUTES, claims, limited, statuses_of_copies
+from harness.replay import ROUNDS, ROUTES, claims, statuses_of_copies
 from judging import assert_rejected
 
 
@@ -80,12 +80,6 @@ monitor_patience = "5s"
     yield begin
     for fake in fakes:
         fake.stop()
-
-
-@pytest.fixture
-def once(keys):
-    """Makes limited-use tokens."""
-    return lambda **changes: limited(keys.first, **changes)
 
 
 def test_R16_google_says_whether_a_token_is_spent(protect, origin, once):

@@ -8,7 +8,7 @@ from harness import redis
 from harness.client import request
 from harness.origin import wait_until
 from harness.redis import RedisServer
-from harness.replay import ROUNDS, ROUTES, claims, limited, statuses_of_copies
+from harness.replay import ROUNDS, ROUTES, claims, statuses_of_copies
 from judging import assert_rejected
 
 pytestmark = pytest.mark.skipif(not (redis.PROGRAM and redis.CLIENT), reason="redis-server is not installed")
@@ -37,12 +37,6 @@ def protect(start):
         return start(*origins, extra=f'[replay]\nstore = "redis"\nredis = "{url}"\n{more}', **parts)
 
     return begin
-
-
-@pytest.fixture
-def once(keys):
-    """Makes limited-use tokens."""
-    return lambda **changes: limited(keys.first, **changes)
 
 
 def url(server: RedisServer) -> str:

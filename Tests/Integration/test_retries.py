@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from harness.client import request
-from harness.proxy import free_port
+from harness.proxy import free_port, route
 from harness.replay import limited
 from harness.stream import Closed
 
@@ -78,18 +78,8 @@ def test_the_budget_bounds_how_often_all_of_them_do(start, new_origin):
     proxy.expect_metric(statuses[502], "portcullis_upstream_events_total", event="retry_refused")
 
 
-REPLAY = '''
-[replay]
-store = "memory"
-
-[[route]]
-name = "once"
-path = "/once/*"
-upstream = "api"
-projects = ["production"]
-app_check = "enforce"
-replay = "enforce"
-'''
+REPLAY = '[replay]\nstore = "memory"\n' + route(
+    "once", projects=["production"], app_check="enforce", replay="enforce")
 
 
 def test_r8_a_request_that_is_sent_again_spends_its_token_once(start, new_origin, keys):

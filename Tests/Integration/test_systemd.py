@@ -128,8 +128,7 @@ def test_a_start_that_fails_leaves_its_reason(start, origin, tmp_path):
     manager = Manager(str(tmp_path / "notify"))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         proxy = start(origin, ready=None, port=taken.getsockname()[1], environment=environment(manager))
-        assert proxy.wait_for_exit() == 1
-        proxy.process.returncode = 0
+        proxy.expect_failure()
     manager.wait(STATUS="cannot start: .*in use")
     assert manager.count("READY") == 0
 
@@ -202,13 +201,6 @@ def port_of(sock: socket.socket) -> int:
     return sock.getsockname()[1]
 
 
-def fails(proxy, *words: str):
-    assert proxy.wait_for_exit(15) == 1, proxy.output()
-    for word in words:
-        assert word in proxy.output(), proxy.output()
-    proxy.process.returncode = 0
-
-
 def test_O10_a_passed_socket_serves_who_connected_before_the_start_and_after(start, origin):
     with listening() as sock:
         early = socket.create_connection(sock.getsockname(), timeout=20)
@@ -276,7 +268,7 @@ def test_loops_share_one_passed_socket(start, origin):
             connection.close()
 
 
-def test_sockets_are_matched_by_name_where_addresses_differ(start, origin, tmp_path):
+def test_sockets_are_matched_by_name_where_addresses_differ(start, origin):
     with listening() as first, listening() as second, listening() as admin:
         proxy = start(
             origin, ready=None, port=1, extra='[[listener]]\nlisten = "127.0.0.2:1"\n',
@@ -305,12 +297,14 @@ def test_a_passed_socket_file_is_left_in_place(start, origin, tmp_path):
 def test_a_passed_socket_without_a_listener_is_an_error(start, origin):
     with listening() as sock, listening() as stray:
         proxy = start(origin, ready=None, port=port_of(sock), sockets=[("", sock), ("web", stray)])
-        fails(proxy, f"127.0.0.1:{port_of(stray)} (web)", "listener-1", "admin", f"127.0.0.1:{port_of(sock)}")
+        proxy.expect_failure(
+            f"127.0.0.1:{port_of(stray)} (web)", "listener-1", "admin", f"127.0.0.1:{port_of(sock)}")
 
 
 def test_a_passed_descriptor_that_does_not_listen_is_an_error(start, origin):
     with socket.socket() as sock:
-        fails(start(origin, ready=None, sockets=[("web", sock)]), "descriptor 3 (web)", "ListenStream=")
+        proxy = start(origin, ready=None, sockets=[("web", sock)])
+        proxy.expect_failure("descriptor 3 (web)", "ListenStream=")
 
 
 def test_sockets_that_were_passed_to_another_process_are_left_alone(start, origin):

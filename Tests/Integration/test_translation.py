@@ -1,16 +1,13 @@
 """W4, W6, W8: one message means the same to both ends, whatever version each of them speaks."""
 
 import hashlib
-import pathlib
-import tempfile
 
 import pytest
 
-from conftest import start_proxy
+from conftest import running_proxy
 from translation import LISTENER, ROUTES, Way, origins, second
 
 MANY = bytes(range(256)) * 40_960  # 10 MiB
-DIGEST = hashlib.sha256(MANY).hexdigest()
 WAYS = [(1, 1), (1, 2), (2, 1), (2, 2)]
 
 
@@ -22,14 +19,8 @@ def both():
 
 @pytest.fixture(scope="module")
 def module_proxy(both, key_file):
-    with tempfile.TemporaryDirectory() as folder:
-        proxy = start_proxy(pathlib.Path(folder), [both[1]], key_file, listener=LISTENER, routes=ROUTES,
-                            extra=second(both[2].port))
-        try:
-            yield proxy.wait_until_ready()
-            proxy.stop()
-        finally:
-            proxy.kill()
+    with running_proxy([both[1]], key_file, listener=LISTENER, routes=ROUTES, extra=second(both[2].port)) as proxy:
+        yield proxy
 
 
 @pytest.fixture(params=WAYS, ids=lambda way: f"{way[0]}to{way[1]}")

@@ -1,5 +1,6 @@
 """W6, W7, H7, O2: WebSocket is judged at its handshake, and nothing else is ever upgraded."""
 
+import json
 import os
 import socket
 import threading
@@ -8,88 +9,34 @@ import time
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
+from conftest import running_proxy
 from harness import tokens
-from harness.client import HOST
 from harness.origin import Gate, wait_until
-from harness.proxy import ROUTES
+from harness.proxy import ROUTES, route
 from harness.replay import limited
-from harness.websocket import KEY, Backend, accept, handshake, open_websocket, switching
+from harness.websocket import KEY, accept, handshake, open_websocket, switching
 from judging import assert_rejected
 
-BROWSERS = '''
-[[route]]
-name = "page"
-path = "/page/*"
-upstream = "api"
-projects = ["production"]
-app_check = "enforce"
-websocket_token = "protocol"
-
-[[route]]
-name = "page-forwarding"
-path = "/page-forwarding/*"
-upstream = "api"
-projects = ["production"]
-app_check = "enforce"
-websocket_token = "protocol"
-forward_token = true
-
-[[route]]
-name = "page-monitored"
-path = "/page-monitored/*"
-upstream = "api"
-projects = ["production"]
-app_check = "monitor"
-websocket_token = "protocol"
-
-[[route]]
-name = "page-once"
-path = "/page-once/*"
-upstream = "api"
-projects = ["production"]
-app_check = "enforce"
-websocket_token = "protocol"
-replay = "enforce"
-'''
+BROWSERS = "".join((
+    route("page", projects=["production"], app_check="enforce", websocket_token="protocol"),
+    route("page-forwarding", projects=["production"], app_check="enforce", websocket_token="protocol",
+          forward_token=True),
+    route("page-monitored", projects=["production"], app_check="monitor", websocket_token="protocol"),
+    route("page-once", projects=["production"], app_check="enforce", websocket_token="protocol", replay="enforce")))
 MEMORY = '\n[replay]\nstore = "memory"\n'
 
 
-@pytest.fixture(scope="module")
-def module_backend():
-    backend = Backend()
-    yield backend
-    backend.stop()
+# Whatever a test asks for, it finds the backend as if fresh.
+pytestmark = pytest.mark.usefixtures("backend")
 
 
 @pytest.fixture(scope="module")
-def module_proxy(module_backend, key_file, tmp_path_factory):
-    from conftest import start_proxy
-
-    proxy = start_proxy(tmp_path_factory.mktemp("proxy"), [module_backend], key_file,
-                        routes=ROUTES + BROWSERS, extra=MEMORY)
-    try:
-        yield proxy.wait_until_ready()
-        proxy.stop()
-    finally:
-        proxy.kill()
+def module_proxy(module_backend, key_file):
+    with running_proxy([module_backend], key_file, routes=ROUTES + BROWSERS, extra=MEMORY) as proxy:
+        yield proxy
 
 
-@pytest.fixture
-def backend(module_backend):
-    module_backend.handshakes.clear()
-    module_backend.closed.clear()
-    module_backend.handlers.clear()
-    return module_backend
-
-
-@pytest.fixture
-def proxy(module_proxy, backend):
-    """A proxy before a WebSocket backend, shared by the tests of this module; it must outlive each of them."""
-    yield module_proxy
-    assert module_proxy.process.poll() is None, "the proxy died:\n" + module_proxy.output()[-4000:]
-
-
-def refused(proxy, path: str, **options) -> "Response":
+def refused(proxy, path: str, **options):
     """The answer to a handshake that must not open anything."""
     with pytest.raises(InvalidStatus) as caught:
         open_websocket(proxy.port, path, **options)
@@ -97,8 +44,6 @@ def refused(proxy, path: str, **options) -> "Response":
 
 
 def code_of(response) -> str:
-    import json
-
     return json.loads(response.body)["code"]
 
 

@@ -11,10 +11,12 @@ import zlib
 
 import pytest
 
+from conftest import running_proxy
 from harness.http2websocket import Client
 from harness.proxy import ROUTES
 from harness.stream import Stream, read_head
 from harness.websocket import Echo, handshake
+from translation import LISTENER
 
 TEXT, BINARY, CONTINUATION, CLOSE, PING, PONG = 1, 2, 0, 8, 9, 10
 MASK = b"\x37\xfa\x21\x3d"
@@ -155,16 +157,9 @@ def backend():
 
 
 @pytest.fixture(scope="module")
-def proxy(backend, key_file, tmp_path_factory):
-    from conftest import start_proxy
-
-    proxy = start_proxy(tmp_path_factory.mktemp("proxy"), [backend], key_file, routes=ROUTES,
-                        listener='protocols = ["h2", "http/1.1"]')
-    try:
-        yield proxy.wait_until_ready()
-        proxy.stop()
-    finally:
-        proxy.kill()
+def proxy(backend, key_file):
+    with running_proxy([backend], key_file, routes=ROUTES, listener=LISTENER) as proxy:
+        yield proxy
 
 
 def transcript(port: int, pieces: list[bytes], *fields: str) -> bytes:

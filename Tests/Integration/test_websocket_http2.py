@@ -8,47 +8,23 @@ import time
 
 import pytest
 
+from conftest import running_proxy
 from harness.http2websocket import Client
 from harness.origin import Gate, wait_until
 from harness.proxy import ROUTES
 from harness.replay import limited
-from harness.websocket import Backend, switching
+from harness.websocket import switching
 from test_websocket import BROWSERS, MEMORY
+from translation import LISTENER
 
-H2 = 'protocols = ["h2", "http/1.1"]'
-
-
-@pytest.fixture(scope="module")
-def module_backend():
-    backend = Backend()
-    yield backend
-    backend.stop()
+# Whatever a test asks for, it finds the backend as if fresh.
+pytestmark = pytest.mark.usefixtures("backend")
 
 
 @pytest.fixture(scope="module")
-def module_proxy(module_backend, key_file, tmp_path_factory):
-    from conftest import start_proxy
-
-    proxy = start_proxy(tmp_path_factory.mktemp("proxy"), [module_backend], key_file, listener=H2,
-                        routes=ROUTES + BROWSERS, extra=MEMORY)
-    try:
-        yield proxy.wait_until_ready()
-        proxy.stop()
-    finally:
-        proxy.kill()
-
-
-@pytest.fixture
-def backend(module_backend):
-    module_backend.handshakes.clear()
-    module_backend.closed.clear()
-    return module_backend
-
-
-@pytest.fixture
-def proxy(module_proxy, backend):
-    yield module_proxy
-    assert module_proxy.process.poll() is None, "the proxy died:\n" + module_proxy.output()[-4000:]
+def module_proxy(module_backend, key_file):
+    with running_proxy([module_backend], key_file, listener=LISTENER, routes=ROUTES + BROWSERS, extra=MEMORY) as proxy:
+        yield proxy
 
 
 @pytest.fixture
@@ -141,7 +117,7 @@ def test_W7_other_protocols_are_reset(backend, client, mint, protocol):
 def test_W6_only_a_proper_101_opens_a_websocket(start, new_origin, answer, status):
     origin = new_origin()
     origin.answer("/open/x", answer)
-    proxy = start(origin, listener=H2)
+    proxy = start(origin, listener=LISTENER)
     with Client(proxy.port) as client:
         assert client.open("/open/x").status == status
 
@@ -161,7 +137,7 @@ class Tunnel:
             exchange.is_over = True
 
         origin.on("/open/t", script)
-        self.proxy = start(origin, listener=H2, **parts)
+        self.proxy = start(origin, listener=LISTENER, **parts)
         self.client = Client(self.proxy.port)
         self.stream = self.client.open("/open/t", **options)
         wait_until(lambda: far, "the tunnel is open")

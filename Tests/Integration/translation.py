@@ -5,67 +5,20 @@ from dataclasses import dataclass, field
 
 from harness import http2, origin
 from harness.client import Connection, request
+from harness.proxy import route
 from harness.stream import chunked
 
 LISTENER = 'protocols = ["h2", "http/1.1"]'
-ROUTES = '''
-[[route]]
-name = "to-1"
-path = "/1/*"
-upstream = "api"
-app_check = "off"
-
-[[route]]
-name = "to-2"
-path = "/2/*"
-upstream = "second"
-app_check = "off"
-
-[[route]]
-name = "enforced"
-path = "/enforced/*"
-upstream = "api"
-projects = ["production"]
-app_check = "enforce"
-
-[[route]]
-name = "enforced-2"
-path = "/enforced-2/*"
-upstream = "second"
-projects = ["production"]
-app_check = "enforce"
-
-[[route]]
-name = "monitored"
-path = "/monitored/*"
-upstream = "api"
-projects = ["production"]
-app_check = "monitor"
-
-[[route]]
-name = "ios-only"
-path = "/ios/*"
-upstream = "api"
-projects = ["production"]
-apps = ["ios"]
-app_check = "enforce"
-
-[[route]]
-name = "browser"
-path = "/browser/*"
-upstream = "api"
-projects = ["production"]
-app_check = "enforce"
-cors = { allow_origins = ["https://app.example.com"], answer_preflights = true }
-
-[[route]]
-name = "once"
-path = "/once/*"
-upstream = "second"
-projects = ["production"]
-app_check = "enforce"
-replay = "enforce"
-'''
+ROUTES = "".join((
+    route("to-1", path="/1/*", app_check="off"),
+    route("to-2", path="/2/*", upstream="second", app_check="off"),
+    route("enforced", projects=["production"], app_check="enforce"),
+    route("enforced-2", upstream="second", projects=["production"], app_check="enforce"),
+    route("monitored", projects=["production"], app_check="monitor"),
+    route("ios-only", path="/ios/*", projects=["production"], apps=["ios"], app_check="enforce"),
+    route("browser", projects=["production"], app_check="enforce",
+          cors={"allow_origins": ["https://app.example.com"], "answer_preflights": True}),
+    route("once", upstream="second", projects=["production"], app_check="enforce", replay="enforce")))
 
 
 def second(port: int, more: str = "") -> str:

@@ -17,6 +17,7 @@ import h2.settings
 from h2.connection import ConnectionState
 
 from .client import HOST, PATIENCE
+from .listening import Server
 from .stream import Closed, Message
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -326,7 +327,7 @@ class Served(Peer):
         self.origin.take_end(self, half)
 
 
-class Origin:
+class Origin(Server):
     """Listens on loopback with prior knowledge. Scripts are chosen by path; others get `200 ok`."""
 
     def __init__(self, settings: dict | None = None, port: int = 0):
@@ -336,9 +337,7 @@ class Origin:
         self.requests: list[Half] = []
         self.errors: list[str] = []
         self.peers: list[Served] = []
-        self.listener = socket.create_server(("127.0.0.1", port), backlog=512)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(port)
 
     def on(self, path: str, script: Callable[[Exchange], None], *, early: bool = False):
         """Runs `script` for requests of `path`, when they are complete or, with `early`, at their head."""
@@ -395,24 +394,15 @@ class Origin:
 
         threading.Thread(target=run, daemon=True).start()
 
-    def _accept(self):
-        while True:
-            try:
-                sock, _ = self.listener.accept()
-            except OSError:
-                return
-            with self.changed:
-                self.peers.append(Served(self, sock, len(self.peers) + 1, self.settings))
-                self.changed.notify_all()
+    def _take(self, sock: socket.socket):
+        with self.changed:
+            self.peers.append(Served(self, sock, len(self.peers) + 1, self.settings))
+            self.changed.notify_all()
 
     def close_connections(self):
         for peer in list(self.peers):
             peer.close()
 
     def stop(self):
-        if self.listener.fileno() < 0:
-            return
-        with contextlib.suppress(OSError):
-            self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+        super().stop()
         self.close_connections()

@@ -4,7 +4,7 @@ import socket
 
 from h2.config import H2Configuration
 from h2.connection import H2Connection
-from h2.events import (DataReceived, ResponseReceived, SettingsAcknowledged, StreamEnded, StreamReset,
+from h2.events import (DataReceived, ResponseReceived, StreamEnded, StreamReset,
                        RemoteSettingsChanged, ConnectionTerminated)
 from h2.settings import SettingCodes
 from websockets.frames import Opcode

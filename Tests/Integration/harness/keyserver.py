@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from .listening import Server
 from .origin import Exchange, Gate, Origin
 from .stream import Stream, read_head
 from .tokens import key_set
@@ -92,29 +93,15 @@ class Authority:
                 .not_valid_before(now - 3 * day).not_valid_after(now + (-day if expired else day)))
 
 
-class ConnectProxy:
+class ConnectProxy(Server):
     """An HTTP proxy that only tunnels, and writes down where to. Names resolve to loopback here."""
 
     def __init__(self, refuse: bool = False):
         self.refuse = refuse
         self.heads: list[bytes] = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__()
 
-    def stop(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-    def _accept(self):
-        while True:
-            try:
-                sock, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._tunnel, args=(sock,), daemon=True).start()
-
-    def _tunnel(self, sock: socket.socket):
+    def _serve(self, sock: socket.socket):
         stream = Stream(sock)
         message = read_head(stream)
         self.heads.append(message.head)

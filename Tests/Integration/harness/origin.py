@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .listening import Server
 from .stream import Closed, Message, Stream, read_chunked, read_head, read_length
 
 
@@ -81,7 +82,7 @@ class Exchange:
 Script = Callable[[Exchange], None]
 
 
-class Origin:
+class Origin(Server):
     """Listens on loopback. Scripts are chosen by path (without query); others get `200 ok`."""
 
     def __init__(self, tls: ssl.SSLContext | None = None, port: int = 0):
@@ -93,9 +94,7 @@ class Origin:
         self.connections = 0
         self.open_sockets: dict[int, socket.socket] = {}
         self.received = 0
-        self.listener = socket.create_server(("127.0.0.1", port), backlog=512)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        super().__init__(port)
 
     def on(self, path: str, script: Script, *, early: bool = False):
         """Runs `script` for requests of `path`; with `early` before their body was read."""
@@ -151,28 +150,19 @@ class Origin:
 
     def stop(self):
         """Refuses new connections and drops the old ones."""
-        # A thread in accept() keeps the listening socket alive; shutting it down wakes that thread.
-        if self.listener.fileno() < 0:
-            return
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
+        super().stop()
         self.close_idle()
 
-    def _accept(self):
-        while True:
-            try:
-                sock, _ = self.listener.accept()
-            except OSError:
-                return
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with self.changed:
-                self.connections += 1
-                number = self.connections
-                self.open_sockets[number] = sock
-                self.changed.notify_all()
-            threading.Thread(target=self._serve, args=(sock, number), daemon=True).start()
+    def _take(self, sock: socket.socket):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with self.changed:
+            self.connections += 1
+            number = self.connections
+            self.open_sockets[number] = sock
+            self.changed.notify_all()
+        threading.Thread(target=self._converse, args=(sock, number), daemon=True).start()
 
-    def _serve(self, sock: socket.socket, number: int):
+    def _converse(self, sock: socket.socket, number: int):
         try:
             if self.tls is not None:
                 sock = self.tls.wrap_socket(sock, server_side=True)

@@ -60,58 +60,28 @@ jwks = "@JWKS@"
 apps = {{ other_ios = "{tokens.OTHER_IOS}" }}
 '''
 
-ROUTES = '''
-[[route]]
-name = "enforced"
-path = "/enforced/*"
-upstream = "api"
-projects = ["production"]
-app_check = "enforce"
 
-[[route]]
-name = "monitored"
-path = "/monitored/*"
-upstream = "api"
-projects = ["production"]
-app_check = "monitor"
+def route(name: str, *, path: str | None = None, upstream: str = "api", **settings) -> str:
+    """One [[route]]; everything under its own name unless it has a `path`. A mapping becomes an inline table."""
 
-[[route]]
-name = "open"
-path = "/open/*"
-upstream = "api"
-app_check = "off"
+    def written(value) -> str:
+        if isinstance(value, dict):
+            return "{ " + ", ".join(f"{key} = {json.dumps(item)}" for key, item in value.items()) + " }"
+        return json.dumps(value)
 
-[[route]]
-name = "forwarding"
-path = "/forwarding/*"
-upstream = "api"
-app_check = "enforce"
-forward_token = true
+    lines = {"name": name, "path": path or f"/{name}/*", "upstream": upstream} | settings
+    return "\n[[route]]\n" + "".join(f"{key} = {written(value)}\n" for key, value in lines.items())
 
-[[route]]
-name = "ios-only"
-path = "/ios/*"
-upstream = "api"
-projects = ["production"]
-apps = ["ios"]
-app_check = "enforce"
 
-[[route]]
-name = "ios-monitored"
-path = "/ios-monitored/*"
-upstream = "api"
-projects = ["production"]
-apps = ["ios"]
-app_check = "monitor"
-
-[[route]]
-name = "browser"
-path = "/browser/*"
-upstream = "api"
-projects = ["production"]
-app_check = "enforce"
-cors = { allow_origins = ["https://app.example.com"] }
-'''
+ROUTES = "".join((
+    route("enforced", projects=["production"], app_check="enforce"),
+    route("monitored", projects=["production"], app_check="monitor"),
+    route("open", app_check="off"),
+    route("forwarding", app_check="enforce", forward_token=True),
+    route("ios-only", path="/ios/*", projects=["production"], apps=["ios"], app_check="enforce"),
+    route("ios-monitored", projects=["production"], apps=["ios"], app_check="monitor"),
+    route("browser", projects=["production"], app_check="enforce",
+          cors={"allow_origins": ["https://app.example.com"]})))
 
 
 def configuration(*, port: int, admin_port: int, servers: list[int], state: pathlib.Path,
@@ -222,6 +192,14 @@ class Portcullis:
         for reader in self._readers:
             reader.join(within)
         return code
+
+    def expect_failure(self, *words: str):
+        """It must end by itself with 1, and say these words."""
+        assert self.wait_for_exit(15) == 1, self.output()
+        for word in words:
+            assert word in self.output(), self.output()
+        # So that `stop` takes this end for a good one; what it looks for in the output still counts.
+        self.process.returncode = 0
 
     def stop(self):
         """SIGTERM must end it with 0, and nothing that it ever wrote may hold a token."""

@@ -9,6 +9,7 @@ import h2.connection
 import h2.events
 
 from . import client, tokens
+from .proxy import route
 
 # A configuration for each store; the file lies in the state directory.
 STORES = {
@@ -21,63 +22,15 @@ STORES = {
 # How often the tests with a thousand copies repeat; 100 proves more, and takes its time.
 ROUNDS = int(os.environ.get("REPLAY_ROUNDS", "5"))
 
-ROUTES = '''
-[[route]]
-name = "once"
-path = "/once/*"
-upstream = "api"
-projects = ["production"]
-app_check = "enforce"
-replay = "enforce"
-cors = { allow_origins = ["https://app.example.com"] }
-
-[[route]]
-name = "once-ios"
-path = "/once-ios/*"
-upstream = "api"
-projects = ["production"]
-apps = ["ios"]
-app_check = "enforce"
-replay = "enforce"
-
-[[route]]
-name = "watched"
-path = "/watched/*"
-upstream = "api"
-projects = ["production"]
-app_check = "enforce"
-replay = "monitor"
-
-[[route]]
-name = "loose"
-path = "/loose/*"
-upstream = "api"
-projects = ["production"]
-app_check = "monitor"
-replay = "monitor"
-
-[[route]]
-name = "outside"
-path = "/outside/*"
-upstream = "api"
-projects = ["production"]
-app_check = "enforce"
-enforce_percent = 0
-replay = "enforce"
-
-[[route]]
-name = "ordinary"
-path = "/ordinary/*"
-upstream = "api"
-projects = ["production"]
-app_check = "enforce"
-
-[[route]]
-name = "open"
-path = "/open/*"
-upstream = "api"
-app_check = "off"
-'''
+ROUTES = "".join((
+    route("once", projects=["production"], app_check="enforce", replay="enforce",
+          cors={"allow_origins": ["https://app.example.com"]}),
+    route("once-ios", projects=["production"], apps=["ios"], app_check="enforce", replay="enforce"),
+    route("watched", projects=["production"], app_check="enforce", replay="monitor"),
+    route("loose", projects=["production"], app_check="monitor", replay="monitor"),
+    route("outside", projects=["production"], app_check="enforce", enforce_percent=0, replay="enforce"),
+    route("ordinary", projects=["production"], app_check="enforce"),
+    route("open", app_check="off")))
 
 
 def limited(key, *, lifetime: int = 300, **changes) -> str:

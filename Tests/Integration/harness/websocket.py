@@ -14,6 +14,7 @@ from websockets.sync.client import connect
 from websockets.sync.server import serve
 
 from .client import HOST
+from .listening import Server
 
 SUBPROTOCOLS = ["chat", "superchat"]
 KEY = "dGhlIHNhbXBsZSBub25jZQ=="
@@ -36,6 +37,13 @@ class Backend:
 
     def on(self, path: str, handler):
         self.handlers[path] = handler
+
+    def forget(self):
+        """Back to a fresh backend: no handlers, nothing recorded."""
+        with self.changed:
+            self.handshakes.clear()
+            self.closed.clear()
+            self.handlers.clear()
 
     def wait(self, condition, what: str, within: float = 10):
         with self.changed:
@@ -71,7 +79,7 @@ class Backend:
             connection.send(message)
 
 
-class Echo:
+class Echo(Server):
     """Echoes messages, each before it looks at the next byte, so that what it sends depends on nothing but what it got.
 
     A library's server reads ahead: what it says to a good and a bad frame in one packet is a race of its own threads.
@@ -80,23 +88,6 @@ class Echo:
     # Cases in which something is wrong are shorter than this; of longer ones only the close frame, which comes last, must
     # not be read together with the message before it.
     BY_BYTE, TAIL = 4096, 256
-
-    def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def stop(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-    def _accept(self):
-        while True:
-            try:
-                sock, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(sock,), daemon=True).start()
 
     def _serve(self, sock: socket.socket):
         protocol = ServerProtocol(
