@@ -166,6 +166,15 @@ def test_checks_over_tls_verify_the_certificate(start, new_origin, tmp_path):
     assert line["result"] == "tls"
 
 
+def test_a_name_that_is_an_IPv6_address_has_its_brackets_in_a_check(start, new_origin, tmp_path):
+    authority = Authority(tmp_path)
+    origin = new_origin(tls=authority.server(authority.issue("::1", file="literal")))
+    proxy = start(origin, upstream=CHECKED + f'tls = {{ ca = "{authority.path}", name = "::1" }}\n')
+    origin.wait(lambda: "/healthz" in origin.targets(), "a check")
+    assert next(one for one in origin.requests if one.target == "/healthz").get("host") == "[::1]"
+    expect_health(proxy, origin, True)
+
+
 def test_a_server_that_resets_requests_is_ejected_and_comes_back(start, new_origin):
     bad, good = new_origin(), new_origin()
     bad.on("/open/x", lambda exchange: exchange.reset())

@@ -174,34 +174,13 @@ extension ConfigurationLoader {
         if let mode, mode != .enforce {
             setting.hasNoEffect(because: "app_check is \"\(mode.rawValue)\", not \"enforce\"")
         }
-        guard let share = readShare(setting) else { return }
+        guard let share = setting.share() else { return }
         route.enforcedShare = share
         if share < EnforcedShare.everybody, route.stickyBy == .app {
             table.setting("sticky_by")?.warning(
                 "leaves requests without a token outside the enforced share",
                 hint: "they name no app; \"client_ip\" is known of every request")
         }
-    }
-
-    private func readShare(_ setting: Setting) -> UInt32? {
-        let share: UInt32?
-        switch setting.node.kind {
-        case .integer: share = setting.node.integer.flatMap { parseShare(Double($0)) }
-        case .float: share = setting.node.float.flatMap(parseShare)
-        case .string: share = setting.node.string.flatMap(parseShare)
-        default:
-            setting.wrongType("a share", hint: "write 25, 0.5 or \"25%\"")
-            return nil
-        }
-        if share == nil {
-            let spelling =
-                setting.node.string.map(quoted) ?? setting.node.integer.map(String.init)
-                ?? setting.node.float.map { String($0) } ?? ""
-            setting.error(
-                "must be from 0 to 100 with at most six decimals, not \(spelling)",
-                hint: "write 25, 0.5 or \"25%\"")
-        }
-        return share
     }
 
     /// Strings of which none may be there twice.

@@ -1,5 +1,3 @@
-internal import Policy
-
 /// Which servers of an upstream are used: `health`, `ejection`, and what both go by.
 extension ConfigurationLoader {
     private static var intervals: ClosedRange<Duration> { .milliseconds(100) ... .hours(1) }
@@ -50,7 +48,7 @@ extension ConfigurationLoader {
         if let setting = table.setting("status"), let range = setting.string(parseStatusRange) {
             check.status = range
         }
-        if settings.serverProtocol != .http1 { warnOfUnusedKeys(table, settings) }
+        if settings.serverProtocol.isMultiplexed { warnOfUnusedKeys(table, settings) }
         return path == nil ? nil : check
     }
 
@@ -85,25 +83,6 @@ extension ConfigurationLoader {
     }
 }
 
-extension Setting {
-    /// A share such as 50 or "50%", in percent.
-    func percentage() -> Double? {
-        let share: Double?
-        switch node.kind {
-        case .integer: share = node.integer.map(Double.init)
-        case .float: share = node.float
-        case .string:
-            share = node.string.flatMap { $0.hasSuffix("%") ? Double($0.dropLast()) : nil }
-        default:
-            wrongType("a share", hint: "write 25, 0.5 or \"25%\"")
-            return nil
-        }
-        if let share, 0...100 ~= share { return share }
-        error("must be from 0 to 100", hint: "write 25, 0.5 or \"25%\"")
-        return nil
-    }
-}
-
 private func checkHealthPath(_ text: String) throws(Misspelling) -> String {
     let isVisible = text.utf8.allSatisfy { 0x21...0x7E ~= $0 }
     if text.hasPrefix("/"), isVisible, !text.contains("#"), text.utf8.count <= 1024 { return text }
@@ -111,10 +90,7 @@ private func checkHealthPath(_ text: String) throws(Misspelling) -> String {
 }
 
 private func checkHost(_ text: String) throws(Misspelling) -> String {
-    let host = text.split(separator: ":", maxSplits: 1).first.map(String.init) ?? ""
-    _ = try HostText.pattern(host)
-    let isSafe = text.utf8.allSatisfy { 0x21...0x7E ~= $0 && $0 != UInt8(ascii: "/") }
-    if isSafe, !text.hasPrefix("*") { return text }
+    if let url = try? URLText("http://\(text)"), url.rest.isEmpty { return text }
     throw Misspelling("is no host: \(quoted(text))", hint: "such as \"api.internal\"")
 }
 

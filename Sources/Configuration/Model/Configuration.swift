@@ -201,6 +201,9 @@ public struct Upstream: Sendable, Equatable {
         case h2c
         /// HTTP/2 over TLS, agreed by ALPN (RFC 9113, section 3.2). There is `tls`.
         case http2 = "h2"
+
+        /// Requests share connections, and no WebSocket is opened over them.
+        public var isMultiplexed: Bool { self != .http1 }
     }
 
     /// Unique; the label in logs and metrics.

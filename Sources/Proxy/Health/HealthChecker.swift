@@ -110,9 +110,7 @@ public actor HealthChecker {
 
     private func publishVerdicts() {
         change += 1
-        let unhealthy = checks.filter { !$0.verdict.isHealthy }.map {
-            HealthSnapshot.Server(upstream: $0.subject.upstream, label: $0.subject.label)
-        }
+        let unhealthy = checks.filter { !$0.verdict.isHealthy }.map(\.subject)
         publish(HealthSnapshot(change: change, unhealthy: Set(unhealthy)))
     }
 }

@@ -5,14 +5,8 @@ internal import TLS
 
 /// One server that is checked: where, how, and what came of it so far. Belongs to the control loop.
 final class ServerCheck {
-    /// What makes two checks the same, so that a reload goes on with what is known.
-    struct Subject: Hashable {
-        let upstream: String
-        let label: String
-    }
-
-    /// Whom it is about.
-    let subject: Subject
+    /// Whom it is about. A reload goes on with what is known about the same server.
+    let subject: HealthSnapshot.Server
     /// The upstream as configured.
     let upstream: Upstream
     /// How it is done.
@@ -35,7 +29,7 @@ final class ServerCheck {
         loop: EventLoop, version: String
     ) {
         let label = address.description
-        subject = Subject(upstream: upstream.name, label: label)
+        subject = HealthSnapshot.Server(upstream: upstream.name, label: label)
         self.upstream = upstream
         self.settings = settings
         self.tls = tls
@@ -44,8 +38,8 @@ final class ServerCheck {
         verdict = HealthVerdict(settings)
         probe = HTTPProbe(
             address, tls: tls.map { ($0, upstream.tls?.name ?? "") }, loop: loop, version: version)
-        let host =
-            settings.host ?? upstream.tls?.name ?? (address.isLocal ? "localhost" : label)
+        let name = upstream.tls.map { $0.name.contains(":") ? "[\($0.name)]" : $0.name }
+        let host = settings.host ?? name ?? (address.isLocal ? "localhost" : label)
         url = try? HTTPURL("\(tls == nil ? "http" : "https")://\(host)\(settings.path)")
     }
 
@@ -61,7 +55,7 @@ final class ServerCheck {
     func perform() async -> (result: HealthCheckResult, reason: String?) {
         let deadline = loop.now.advanced(by: settings.timeout)
         do throws(HTTPClientError) {
-            if upstream.serverProtocol != .http1 {
+            if upstream.serverProtocol.isMultiplexed {
                 try await probe.greet(until: deadline)
                 return (.success, nil)
             }

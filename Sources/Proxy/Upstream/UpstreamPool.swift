@@ -71,7 +71,7 @@ final class UpstreamPool {
     }
 
     /// Requests share connections.
-    var isMultiplexed: Bool { upstream.serverProtocol != .http1 }
+    var isMultiplexed: Bool { upstream.serverProtocol.isMultiplexed }
 
     /// How a request's body is delimited on the way to a server.
     func framing(for incoming: BodyFraming) -> BodyFraming {
