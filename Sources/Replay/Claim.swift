@@ -1,3 +1,4 @@
+public import Attestation
 public import Reactor
 
 /// A moment on both clocks: what a wall clock says can be stepped, and a monotonic one says nothing
@@ -44,6 +45,20 @@ public struct Claim: Sendable {
         self.at = at
         self.token = token
         self.project = project
+    }
+
+    /// The claim of a verified token, for stores that do not need the token itself.
+    ///
+    /// - Parameters:
+    ///   - issuer: Its claim `iss`.
+    ///   - text: The whole token as it was sent.
+    ///   - at: When the request asks.
+    public init(
+        of token: VerifiedToken, issuer: String, text: Span<UInt8>, at: ClaimInstant
+    ) {
+        self.init(
+            key: ClaimKey(of: token, issuer: issuer, text: text), issuedAt: token.issuedAt,
+            retainedUntil: token.rememberedUntil, at: at)
     }
 }
 

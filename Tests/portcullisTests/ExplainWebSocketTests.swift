@@ -5,10 +5,13 @@ import Testing
 
 @Suite("portcullis explain, of WebSocket handshakes")
 struct ExplainWebSocketTests {
-    private static func explain(place: String, _ fields: String...) -> Transcript {
+    private static func explain(
+        place: String, upstream: String = "http/1.1", _ fields: String...
+    ) -> Transcript {
         let configuration = OneRouteFile.text(
             project: "id = \"pid\"\njwks = \"keys.json\"", named: "feed", path: "/feed",
-            route: "app_check = \"enforce\"\nwebsocket_token = \"\(place)\"")
+            route: "app_check = \"enforce\"\nwebsocket_token = \"\(place)\""
+        ).replacing("[upstream.api]", with: "[upstream.api]\nprotocol = \"\(upstream)\"")
         return Transcript(
             ["explain", "-c", "proxy.conf", "GET", "https://api.example.com/feed"]
                 + fields.flatMap { ["-H", $0] },
@@ -32,6 +35,18 @@ struct ExplainWebSocketTests {
         for part in token.split(separator: ".").dropFirst() {
             #expect(!run.text.contains(part))
         }
+    }
+
+    @Test(
+        "a handshake is refused where the backend speaks HTTP/2, as the proxy refuses it",
+        arguments: [
+            ("http/1.1", "is forwarded to api"), ("h2c", "is refused: 501 websocket_not_supported"),
+        ])
+    func multiplexed(upstream: String, result: String) {
+        let run = Self.explain(
+            place: "header", upstream: upstream, Self.upgrade[0], Self.upgrade[1], Self.key,
+            "Sec-WebSocket-Version: 13", "X-Firebase-AppCheck: \(TestIssuer.standard.token())")
+        #expect(run.text.contains(result))
     }
 
     @Test("what is no handshake has no token there, and two tokens are too many")

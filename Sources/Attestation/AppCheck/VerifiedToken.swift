@@ -65,4 +65,9 @@ public final class VerifiedToken: Sendable {
         let (seconds, overflow) = expiresAt.subtractingReportingOverflow(issuedAt)
         return overflow ? .max : seconds
     }
+
+    /// Whether the token is meant for one use: nothing but its lifetime tells.
+    ///
+    /// - Parameter longest: Seconds that such a token lives at most.
+    public func isLimitedUse(upTo longest: Int64) -> Bool { lifetime <= longest }
 }

@@ -19,7 +19,7 @@ struct ClaimState {
 extension Exchange {
     /// Whether the verified token lives too long for one that is used once.
     var hasSessionToken: Bool {
-        record.token.map { $0.lifetime > serving.limitedUseLifetime } ?? false
+        record.token.map { !$0.isLimitedUse(upTo: serving.limitedUseLifetime) } ?? false
     }
 
     /// Spends the request's token, exactly once for each request: after this nothing that is sent
@@ -72,24 +72,17 @@ extension Exchange {
     }
 
     private func makeClaim(_ token: VerifiedToken, needsToken: Bool) -> Claim {
+        let input = self.input
+        let text = input.pinnedBytes.slice(tokenRange)
         var claim = Claim(
-            key: claimKey(of: token), issuedAt: token.issuedAt,
-            retainedUntil: token.rememberedUntil,
+            of: token, issuer: serving.projects[token.project].issuer, text: text,
             at: ClaimInstant(
                 wallMicroseconds: state.loop.wallMicroseconds, monotonic: state.loop.now))
         if needsToken {
-            let input = self.input
-            claim.token.append(input.pinnedBytes.slice(tokenRange))
+            claim.token.append(text)
             claim.project = serving.projects[token.project].number
         }
         return claim
-    }
-
-    private func claimKey(of token: VerifiedToken) -> ClaimKey {
-        let input = self.input
-        return ClaimKey(
-            of: token, issuer: serving.projects[token.project].issuer,
-            text: input.pinnedBytes.slice(tokenRange))
     }
 
     private func note(_ outcome: ClaimOutcome) -> Verdict {

@@ -155,6 +155,14 @@ struct ExplainCommand {
         switch rules.decide(verdict, isInShare: { client.isInside }) {
         case .forward(let permit):
             line("action", permit.action.rawValue)
+            let server = configuration.upstreams[route.upstream]
+            if sent.head.wantsWebSocket, server.serverProtocol.isMultiplexed {
+                let problem = ProxyProblem.webSocketNotSupported
+                return conclude(
+                    .wrong,
+                    "refused: \(problem.status) \(problem.rawValue), \(upstream) speaks "
+                        + server.serverProtocol.rawValue)
+            }
             let reservation =
                 permit.action == .wouldReject
                 ? ", although enforcement would refuse it with "

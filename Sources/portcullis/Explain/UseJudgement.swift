@@ -25,7 +25,7 @@ struct UseJudgement {
         let longest = configuration.replay.limitedUseMaxLifetime
         // The verifier has bounded it by days; what formats it multiplies.
         let lifetime = spelling(of: .seconds(min(token.lifetime, 1 << 32)))
-        let isLimitedUse = token.lifetime <= longest.components.seconds
+        let isLimitedUse = token.isLimitedUse(upTo: longest.components.seconds)
         let limit = "limited-use up to \(spelling(of: longest))"
         steps.append(
             VerificationStep(
@@ -38,9 +38,7 @@ struct UseJudgement {
             return
         }
         let issuer = configuration.projects[token.project].project.issuer
-        let claim = Claim(
-            key: ClaimKey(of: token, issuer: issuer, text: text.span), issuedAt: token.issuedAt,
-            retainedUntil: token.rememberedUntil, at: at)
+        let claim = Claim(of: token, issuer: issuer, text: text.span, at: at)
         inspect(claim, configuration, inspector)
     }
 
