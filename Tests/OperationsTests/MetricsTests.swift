@@ -111,6 +111,23 @@ struct MetricsTests {
         #expect(RequestFailure.allCases.count <= WordCounters<RequestFailure>.capacity)
         #expect(
             MalformedMessage.Kind.allCases.count <= WordCounters<MalformedMessage.Kind>.capacity)
+        #expect(ClaimResult.allCases.count <= WordCounters<ClaimResult>.capacity)
+        #expect(UpstreamEvent.allCases.count <= WordCounters<UpstreamEvent>.capacity)
+    }
+
+    @Test(
+        "count a token that was not in the cache as a miss, whatever came of it behind that",
+        arguments: [
+            (Verdict.verified, 1), (.reused, 1), (.unavailable(.replayStore), 1),
+            (.missing(.unknownOrigin), 0), (.exempt, 0),
+        ])
+    func cacheMisses(_ verdict: Verdict, _ misses: Double) throws {
+        let metrics = LoopMetrics()
+        let record = RequestRecord()
+        record.verdict = verdict
+        recorder(metrics).record(record, configuration: try exampleConfiguration())
+        let page = try page([metrics])
+        #expect(page["portcullis_token_cache_lookups_total", ["result": "miss"]] == misses)
     }
 
     @Test("M7: take labels from the configuration only, whatever a client sends")

@@ -159,10 +159,10 @@ extension Verdict {
     /// Whether the token went through verification, so that the cache was asked about it.
     fileprivate var isOfVerification: Bool {
         switch self {
-        case .verified, .appNotAllowed, .notLimitedUse, .reused: true
+        case .verified, .appNotAllowed, .notLimitedUse, .reused, .unavailable(.replayStore): true
         case .invalid(.malformed), .invalid(.duplicate), .invalid(.inURL): false
         case .invalid: true
-        case .missing, .attestationFailed, .unavailable, .exempt: false
+        case .missing, .attestationFailed, .unavailable(.keys), .exempt: false
         }
     }
 }
