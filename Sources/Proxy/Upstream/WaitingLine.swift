@@ -49,8 +49,9 @@ final class WaitingLine {
         if place.isCalled {
             called -= 1
             if isGivenUp { callNext() }
-        } else {
-            places.removeAll { $0 === place }
+        } else if let index = places.firstIndex(where: { $0 === place }) {
+            // Who came first gives up first, so the search is short.
+            places.remove(at: index)
         }
     }
 }
