@@ -1,3 +1,4 @@
+import Attestation
 import Foundation
 import Policy
 import Testing
@@ -89,7 +90,7 @@ struct ExampleTests {
 
     @Test(
         "shows the defaults",
-        arguments: ["[server]", "[log]", "[replay]", "[listener.limits]"])
+        arguments: ["[server]", "[log]", "[replay]", "[[listener]]", "[project.NAME]", "[[route]]"])
     func defaults(table: String) throws {
         let (configuration, _) = Configuration.load(
             text: text, fileName: "proxy.conf.example", surroundings: .empty)
@@ -98,9 +99,72 @@ struct ExampleTests {
         case "[server]": #expect(example.server == Server())
         case "[log]": #expect(example.log == Log())
         case "[replay]": #expect(example.replay == ReplaySettings())
-        default: #expect(example.listeners.first?.limits == ListenerLimits())
+        case "[[listener]]":
+            var listener = Listener(
+                name: "0.0.0.0:8080", listen: .tcp(host: "0.0.0.0", port: 8080))
+            // What the key looks like; by default nobody is believed.
+            listener.trustedProxies = example.listeners.first?.trustedProxies ?? []
+            #expect(example.listeners == [listener])
+        case "[project.NAME]":
+            let (bare, _) = Configuration.load(
+                text: Self.bare, fileName: "proxy.conf", surroundings: .empty)
+            let (shown, plain) = try (
+                #require(example.projects.first), #require(bare?.projects.first)
+            )
+            #expect(shown.keys == plain.keys)
+            #expect(shown.project.issuer == plain.project.issuer)
+            #expect(shown.project.leeway == plain.project.leeway)
+        default:
+            let shown = try #require(example.routes.routes.first)
+            let plain = Route(name: "transfers", path: "/", upstream: 0)
+            #expect(shown.stickyBy == plain.stickyBy)
+            #expect(shown.seed == plain.seed)
+            #expect(shown.webSocketToken == plain.webSocketToken)
+            #expect(shown.forwardToken == plain.forwardToken)
+            #expect(shown.whenUnavailable == plain.whenUnavailable)
+            #expect(shown.cors?.maxAge == CORS(allowOrigins: []).maxAge)
         }
     }
+
+    /// A file with nothing but what has no default.
+    private static let bare = """
+        [[listener]]
+        listen = "127.0.0.1:8080"
+        [project.production]
+        number = "123456789012"
+        [upstream.api]
+        servers = ["127.0.0.1:9000"]
+        [[route]]
+        name = "all"
+        path = "/*"
+        upstream = "api"
+        """
+
+    @Test("shows the defaults of the stores that are reached over a network")
+    func storeDefaults() throws {
+        func replay(_ text: String) throws -> ReplaySettings {
+            let (configuration, _) = Configuration.load(
+                text: text, fileName: "proxy.conf.example", surroundings: fakeSurroundings)
+            return try #require(configuration).replay
+        }
+        let redis = try replay(everything(for: .redis))
+        #expect(redis.timeout == ReplaySettings().timeout)
+        #expect(redis.monitorPatience == ReplaySettings().monitorPatience)
+        guard case .redis(let server) = redis.store else { throw StoreMissing() }
+        let plain = RedisServer(topology: .single, addresses: [])
+        #expect(server.keyPrefix == plain.keyPrefix)
+        #expect(server.acceptsEviction == plain.acceptsEviction)
+
+        let google = try replay(
+            everything(for: .google).replacing(/\n(timeout|monitor_patience) = .*/, with: ""))
+        for time in [google.timeout, google.monitorPatience] {
+            #expect(text.contains("\"\(DurationText.format(time))\" for google"))
+        }
+        guard case .google(let account) = google.store else { throw StoreMissing() }
+        #expect(account.url == GoogleAccount(credentialsFile: "").url)
+    }
+
+    private struct StoreMissing: Error {}
 
     @Test("has every key of the schema, set or optional", arguments: Schema.all.map(\.name))
     func isComplete(table: String) throws {
@@ -110,5 +174,16 @@ struct ExampleTests {
                 Regex("(?m)(^\(key) = |^\\[\\[?(\\w+\\.)*\(key)[.\\]]|[{,] \(key) = )"))
             #expect(isSet, "\(key) of \(table) is missing")
         }
+    }
+
+    @Test("and so has the table of README.md", arguments: Schema.all.map(\.name))
+    func readmeIsComplete(table: String) throws {
+        // The tables that README.md leaves to the example.
+        if ["root", "secret", "client_fingerprints", "cors"].contains(table) { return }
+        let schema = try #require(Schema.all.first { $0.name == table }?.schema)
+        let readme = try String(
+            contentsOf: repository.appending(path: "README.md"), encoding: .utf8)
+        let rows = readme.split(separator: "\n").filter { $0.hasPrefix("| `[") }.joined()
+        for key in schema.keys { #expect(rows.contains("`\(key)`"), "\(key) of \(table)") }
     }
 }

@@ -1,10 +1,7 @@
 /// Which keys each table may have. The one list that unknown keys, suggestions and the example file
 /// are held against.
 struct Schema {
-    /// Keys that this version understands.
     let keys: [String]
-    /// Keys of the contract that later versions will understand. They are refused, never ignored.
-    var later: [String] = []
 
     static let root = Schema(keys: [
         "server", "log", "admin", "listener", "project", "upstream", "replay", "route",

@@ -30,12 +30,8 @@ struct TableReader {
                 continue
             } else if schema.keys.contains(child.key) {
                 entries[child.key] = child
-            } else if schema.later.contains(child.key) {
-                log.error(
-                    "\"\(child.key)\"\(Self.place(label)) is not supported yet",
-                    at: child.keyRegion)
             } else {
-                let known = schema.keys + schema.later
+                let known = schema.keys
                 let suggestion = log.suggestion(for: child.key, among: known)
                 if let suggestion { misspelt.insert(suggestion) }
                 log.error(
