@@ -320,6 +320,15 @@ def test_changed_files_are_taken_over_without_dropping_connections(start, new_or
     assert expiry == int(renewed.x509.not_valid_after_utc.timestamp())
 
 
+def test_a_certificate_of_two_listeners_is_one_sample(start, new_origin, authority, api):
+    stapled = api.toml.replace(" }", f', ocsp = "{authority.say(api, "api.ocsp")}" }}')
+    assert "ocsp" in stapled
+    second = f'[[listener]]\nlisten = "127.0.0.1:{proxies.free_port()}"\ntls.certificates = [{stapled}]\n'
+    proxy = start(new_origin(), listener=listener(api, extra=second))
+    page = proxy.admin("/metrics").body.decode()
+    assert page.count("portcullis_tls_certificate_expiry_timestamp_seconds{") == 1
+
+
 def test_broken_files_change_nothing_and_are_reported_once(start, new_origin, authority, api):
     proxy = start(new_origin(), listener=listener(api))
     context = authority.client()

@@ -96,9 +96,10 @@ public final class ServedTLS: Sendable {
 
     /// Every certificate that is shown to clients; one that several listeners have is there once.
     public var certificates: [ServerCertificate] {
-        var seen: Set<CertificateFiles> = []
+        // By the file, which is its label in metrics: they must not have one sample twice.
+        var seen: Set<String> = []
         let all = servers.sorted { "\($0.key)" < "\($1.key)" }.flatMap(\.value.value.certificates)
-        return all.filter { seen.insert($0.files).inserted }
+        return all.filter { seen.insert($0.files.certificate).inserted }
     }
 
     /// Whether there is any file that could change.
