@@ -65,9 +65,6 @@ final class RedisCluster: @unchecked Sendable {
         watchers.removeAll { $0 === waiter }
     }
 
-    /// Whether the cluster was seen at least once.
-    var isKnown: Bool { map != nil }
-
     /// Whether a look has ended already, however it went.
     var hasLooked: Bool { looks > 0 }
 

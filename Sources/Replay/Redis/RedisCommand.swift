@@ -40,6 +40,8 @@ struct RedisCommand {
             return redisFormatCommandArgv(
                 &formatted, Int32(truncatingIfNeeded: lengths.count), &words, lengths)
         }
+        // No input leads here: a command is a few words of our own, and Swift's own allocations
+        // trap as well.
         guard let formatted, count > 0 else { preconditionFailure("out of memory") }
         // Safe: hiredis wrote `count` bytes there, and they are copied before they are freed.
         let text = UnsafeBufferPointer(start: formatted, count: Int(count))

@@ -20,6 +20,7 @@ final class RedisReader {
     private let budget: Budget
 
     init() {
+        // No input leads here: it allocates a fixed size, and Swift's own allocations trap as well.
         guard let reader = redisReaderCreateWithFunctions(Self.functions) else {
             preconditionFailure("out of memory")
         }
