@@ -27,8 +27,10 @@ struct ServiceAccount: Sendable {
         do throws(Errno) {
             bytes = try contents(of: path)
         } catch {
+            let reason =
+                error == .invalidArgument ? "it is no regular file" : error.description
             throw StoreOpenError(
-                "cannot read the service account's key file \(path): \(error)",
+                "cannot read the service account's key file \(path): \(reason)",
                 hint: "check the path in \"credentials\" and that this user may read it")
         }
         return try ServiceAccount(bytes, path: path)
@@ -80,8 +82,10 @@ struct ServiceAccount: Sendable {
     }
 
     private static func contents(of path: String) throws(Errno) -> [UInt8] {
-        let descriptor = try Syscalls.open(path, O_RDONLY | O_CLOEXEC)
+        // Not to wait for the writer of a named pipe.
+        let descriptor = try Syscalls.open(path, O_RDONLY | O_NONBLOCK)
         defer { Syscalls.close(descriptor) }
+        if try !Syscalls.status(of: descriptor).isRegularFile { throw .invalidArgument }
         var bytes: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 16 << 10)
         while bytes.count <= longestFile {

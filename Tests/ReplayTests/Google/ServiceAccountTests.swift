@@ -1,4 +1,5 @@
 import Attestation
+import Glibc
 import TestKit
 import Testing
 
@@ -42,6 +43,20 @@ struct ServiceAccountTests {
             error.message
                 == "cannot read the service account's key file /nowhere/key.json: "
                 + "No such file or directory")
+    }
+
+    @Test("what is no regular file is refused, without waiting for it")
+    func pipe() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "key.json")
+        try #require(mkfifo(path, 0o600) == 0)
+        for path in [path, folder.path(of: ".")] {
+            let error = #expect(throws: StoreOpenError.self) {
+                _ = try GoogleStore.open(
+                    settings: GoogleSettings(credentials: path), events: { _ in })
+            }
+            #expect(error?.message.hasSuffix(": it is no regular file") == true)
+        }
     }
 
     @Test(
