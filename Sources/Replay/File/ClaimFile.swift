@@ -35,23 +35,29 @@ final class ClaimFile: Sendable {
     ///
     /// - Parameter entryLimit: How many claims there may be with these.
     func claim(_ turn: inout [TurnClaim], entryLimit: Int) {
-        var failure: ClaimOutcome?
-        if isReadOnly || isLost.load(ordering: .relaxed) { failure = .unavailable(.system) }
-        if failure == nil {
-            failure = content.withLock { content in
-                guard let content else { return .unavailable(.system) }
+        let isUsable = !isReadOnly && !isLost.load(ordering: .relaxed)
+        let isAnswered =
+            isUsable
+            && content.withLock { content in
+                guard let content else { return false }
                 do throws(LMDBError) {
                     try Self.claim(&turn, entryLimit: entryLimit, in: content, at: place)
-                    return nil
+                    return true
                 } catch {
-                    // A process that was killed while it read keeps pages from being used again.
-                    if error == .mapFull { content.lmdb.dropDeadReaders() }
-                    return error == .mapFull ? .full : .unavailable(.system)
+                    return error == .mapFull && Self.lookUp(&turn, in: content, at: place)
                 }
             }
-        }
-        guard let failure else { return }
-        for index in turn.indices { turn[index].outcome = failure }
+        if isAnswered { return }
+        for index in turn.indices { turn[index].outcome = .unavailable(.system) }
+    }
+
+    /// Answers when the file has no room for what is new: what is known is `reused` all the same.
+    private static func lookUp(
+        _ turn: inout [TurnClaim], in content: Content, at place: ClaimDirectory
+    ) -> Bool {
+        // A process that was killed while it read keeps pages from being used again.
+        content.lmdb.dropDeadReaders()
+        return (try? claim(&turn, entryLimit: 0, in: content, at: place)) != nil
     }
 
     private static func claim(
@@ -207,6 +213,9 @@ final class ClaimFile: Sendable {
 
     /// The most bytes that were ever in use.
     var highWaterBytes: Int { content.withLock { $0?.lmdb.highWaterBytes ?? 0 } }
+
+    /// How many transactions changed it, for the tests of what shares one.
+    var transactionCount: Int { content.withLock { $0?.lmdb.transactionCount ?? 0 } }
 
     /// Makes room for a store that may hold more. Called with the directory locked.
     func grow(to bytes: Int) throws(StoreOpenError) {

@@ -10,10 +10,14 @@ final class FileSession: ClaimSession {
     private final class Turn {
         var claims: [TurnClaim] = []
         var isMade = false
+        /// How many have read their outcome.
+        var readCount = 0
     }
 
     private let store: FileStore
     private var turn = Turn()
+    /// A turn that everybody has read, for the next one: its memory is there already.
+    private var spare: Turn?
 
     init(store: FileStore) {
         self.store = store
@@ -29,13 +33,24 @@ final class FileSession: ClaimSession {
         // them all.
         if place + 1 < Self.turnLimit { await Task.yield() }
         if !turn.isMade { make(turn) }
-        return turn.claims[place].outcome
+        let outcome = turn.claims[place].outcome
+        turn.readCount += 1
+        if turn.readCount == turn.claims.count { keep(turn) }
+        return outcome
     }
 
     private func make(_ turn: Turn) {
         turn.isMade = true
-        self.turn = Turn()
+        self.turn = spare ?? Turn()
+        spare = nil
         store.claim(&turn.claims)
+    }
+
+    private func keep(_ turn: Turn) {
+        turn.claims.removeAll(keepingCapacity: true)
+        turn.isMade = false
+        turn.readCount = 0
+        spare = turn
     }
 
     func release(_ claim: Claim, waiter: Waiter, until deadline: MonotonicInstant) async -> Bool {

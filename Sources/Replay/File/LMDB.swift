@@ -91,6 +91,13 @@ final class LMDBFile {
         return (info.me_last_pgno + 1) * Int(status.ms_psize)
     }
 
+    /// How many transactions changed the file.
+    var transactionCount: Int {
+        var info = MDB_envinfo()
+        _ = mdb_env_info(environment, &info)
+        return info.me_last_txnid
+    }
+
     /// Maps more of the file. No transaction of this process may be open.
     func setMapBytes(_ bytes: Int) throws(LMDBError) {
         try LMDBError.check(mdb_env_set_mapsize(environment, bytes))

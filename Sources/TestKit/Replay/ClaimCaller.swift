@@ -39,6 +39,20 @@ public actor ClaimCaller {
         return outcomes
     }
 
+    /// All at once: each is made before the first is answered, if the store lets it wait.
+    ///
+    /// - Returns: the outcomes in the order of the claims, which is the order of the calls.
+    public func claimTogether(_ claims: [Claim]) async -> [ClaimOutcome] {
+        await withTaskGroup(of: (Int, ClaimOutcome).self) { group in
+            for (index, claim) in claims.enumerated() {
+                group.addTask(executorPreference: host.loop) { (index, await self.claim(claim)) }
+            }
+            var outcomes = [ClaimOutcome](repeating: .unavailable(.system), count: claims.count)
+            for await (index, outcome) in group { outcomes[index] = outcome }
+            return outcomes
+        }
+    }
+
     public func release(_ claim: Claim) async -> Bool {
         guard let session else { return false }
         return await session.release(claim, waiter: Waiter(loop: host.loop), until: deadline)
