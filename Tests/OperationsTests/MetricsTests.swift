@@ -142,7 +142,7 @@ struct MetricsTests {
             record.fillWithAwkwardBytes(&generator, most: 60)
             record.userAgent += Array(exampleToken.utf8)
             record.route = Int.random(in: -1...4, using: &generator)
-            record.hasApp = Bool.random(using: &generator)
+            record.token = Bool.random(using: &generator) ? exampleClaims : nil
             record.app = AppIndex(
                 project: .random(in: -1...3, using: &generator),
                 app: .random(in: -1...3, using: &generator))
@@ -222,7 +222,7 @@ struct MetricsTests {
                         for number in 0..<perLoop {
                             record.route = (number + index) % 3
                             record.isDebugSecret = false
-                            record.hasApp = number % 2 == 0
+                            record.token = number % 2 == 0 ? exampleClaims : nil
                             recorder.record(record, configuration: configuration)
                             recorder.flush()
                         }

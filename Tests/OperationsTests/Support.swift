@@ -98,6 +98,11 @@ func exampleConfiguration(format: Log.Format = .json) throws -> Configuration {
     return configuration
 }
 
+/// The claims of some verified token.
+let exampleClaims = VerifiedToken(
+    project: 1, appID: "1:2:web:3", app: 1, issuedAt: 1_796_019_000, expiresAt: 1_796_022_600,
+    tokenID: nil, provider: nil, keyID: "key")
+
 /// A token of the usual shape.
 let exampleToken =
     "eyJraWQiOiJYcEhKU0EiLCJ0eXAiOiJKV1QiLCJhbGciOiJSUzI1NiJ9"
@@ -132,7 +137,7 @@ extension RequestRecord {
         record.action = .wouldReject
         record.code = .tokenExpired
         record.app = AppIndex(project: 1, app: 1)
-        record.hasApp = true
+        record.token = exampleClaims
         record.isShareKeyMissing = true
         record.isDebugSecret = true
         record.status = 200

@@ -91,7 +91,7 @@ struct AccessLine {
         }
         if let action = record.action { line.field("action", word: action.word, format) }
         if let code = record.code { line.field("code", word: code.rawValue, format) }
-        if record.hasApp { line.field("app", rendered: names.app(record.app), format) }
+        if record.token != nil { line.field("app", rendered: names.app(record.app), format) }
         if record.isCachedVerdict { line.flag("cached", format) }
         if record.isShareKeyMissing { line.flag("share_key_missing", format) }
         if record.isDebugSecret { line.flag("debug_secret", format) }

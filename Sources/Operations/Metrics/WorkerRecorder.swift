@@ -84,7 +84,8 @@ public final class WorkerRecorder: RequestRecorder {
         // How long a WebSocket lives says nothing about how fast anybody answers.
         let microseconds = record.totalMicroseconds - record.tunnelMicroseconds
         let outcome = RequestOutcome(
-            route: route, app: record.hasApp ? table.app(record.app) : LoopMetrics.noApp,
+            route: route,
+            app: record.token == nil ? LoopMetrics.noApp : table.app(record.app),
             verdict: record.verdict, action: record.action, status: record.status,
             microseconds: microseconds)
         metrics.count(

@@ -95,7 +95,6 @@ extension Exchange {
     /// Remembers what the record and the upstream are told of a token, whatever the route makes of
     /// it.
     private func note(_ token: VerifiedToken) {
-        record.hasApp = true
         record.token = token
         if let app = token.app { record.app = AppIndex(project: token.project, app: app) }
     }

@@ -68,12 +68,10 @@ public final class RequestRecord {
     public var action: Action?
     /// The code of a rejection; nil for every other end.
     public var code: RejectionCode?
-    /// Configured app of a verified token; nil is `other` when `hasApp`, else no app at all.
-    public var app: AppIndex?
-    /// A verified token named an app.
-    public var hasApp = false
     /// The claims of a verified token.
     public var token: VerifiedToken?
+    /// Configured app of `token`; nil is `other` where there is one, else no app at all.
+    public var app: AppIndex?
     /// The sticky key of an enforced route was not there.
     public var isShareKeyMissing = false
     /// A bare debug secret stood where a token belongs.
@@ -130,9 +128,8 @@ public final class RequestRecord {
         verdict = nil
         action = nil
         code = nil
-        app = nil
-        hasApp = false
         token = nil
+        app = nil
         isShareKeyMissing = false
         isDebugSecret = false
         status = 0
