@@ -33,7 +33,10 @@ public enum Thread {
                 guard let argument else { return nil }
                 let body = Unmanaged<Body>.fromOpaque(argument).takeRetainedValue()
                 CPlatform_name_thread(body.name)
+                // Its own stack may be what a thread crashes of.
+                let stack = CPlatform_begin_crash_stack()
                 body.run()
+                CPlatform_end_crash_stack(stack)
                 return nil
             }, retained.toOpaque())
         if status != 0 {

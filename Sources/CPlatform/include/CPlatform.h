@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
+#include "CPlatformCrash.h"
+
 // EPOLL_EVENTS is an enum whose operators Swift does not have, and EPOLLET overflows it.
 static const uint32_t CPlatform_EPOLLIN = EPOLLIN;
 static const uint32_t CPlatform_EPOLLOUT = EPOLLOUT;

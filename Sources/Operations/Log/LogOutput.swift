@@ -20,6 +20,8 @@ struct LogOutput {
     ///
     /// - Returns: how many lines were lost; a line that was written in part counts.
     mutating func write(_ lines: Span<UInt8>) -> Int {
+        CrashLine.setLogBusy(true)
+        defer { CrashLine.setLogBusy(isMidLine) }
         if isMidLine {
             let lineFeed: InlineArray<1, UInt8> = [UInt8(ascii: "\n")]
             if writeAll(lineFeed.span) == 0 { return fail(lines) }

@@ -248,6 +248,7 @@ actor Service {
             return false
         }
         log.adopt(configuration.log)
+        CrashLine.adopt(isJSON: configuration.log.format == .json)
         let keys = await keeper.update(projects: configuration.projects)
         await server.adopt(next, keys: keys)
         claims.adopt(configuration.replay)

@@ -21,6 +21,7 @@ enum ServiceProcess {
         keepsState: Bool = true, beforeServing: () -> Void = {},
         whenServing: @escaping @Sendable () -> Void = {}
     ) -> ExitCode {
+        CrashLine.install(version: Help.version, isJSON: configuration.log.format == .json)
         Syscalls.ignoreBrokenPipes()
         _ = Syscalls.raiseDescriptorLimit()
         let inherited: InheritedSockets
