@@ -184,7 +184,7 @@ def test_a_big_download_to_a_slow_client_is_held_back_at_the_origin(start, origi
     origin.on("/open/warm", lambda exchange: exchange.respond(body=pattern(MIB)))
     assert proxy.ask("GET", "/open/warm").status == 200
     before = proxy.resident_bytes()
-    with proxy.connect(receive_buffer=4096, patience=50) as connection:
+    with proxy.connect(receive_buffer=64 << 10, patience=50) as connection:
         connection.send(request("GET", "/open/x"))
         response = connection.read_head()
         assert held_back(lambda: not done.is_open()), "200 MiB went into a proxy whose client reads nothing"
@@ -199,7 +199,7 @@ def test_a_client_that_pipelines_without_reading_is_held_back(start, origin):
     origin.on("/open/x", lambda exchange: exchange.respond(body=pattern(20_000)))
     assert proxy.ask("GET", "/open/x").status == 200
     before = proxy.resident_bytes()
-    with proxy.connect(receive_buffer=4096) as connection:
+    with proxy.connect(receive_buffer=64 << 10) as connection:
         sender = send_aside(connection, request("GET", "/open/x") * 200_000)
         assert held_back(sender.is_alive), "200,000 requests went into a proxy that nobody reads from"
         assert proxy.resident_bytes() - before < 20 * MIB

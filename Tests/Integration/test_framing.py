@@ -349,7 +349,7 @@ def test_W6_an_error_behind_interim_answers_does_not_land_inside_one(start, orig
     origin.on("/open/big", lambda exchange: exchange.respond(body=b"b" * (8 << 20)))
     origin.on("/open/x", too_many)
     proxy = start(origin)
-    with proxy.connect(receive_buffer=4096) as connection:
+    with proxy.connect(receive_buffer=64 << 10) as connection:
         connection.send(request("GET", "/open/big") + request("GET", "/open/x", "Connection: close"))
         # The socket is full with the end of the first answer when the interim ones come.
         while "/open/x" not in origin.targets():

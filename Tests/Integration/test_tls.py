@@ -74,7 +74,7 @@ def test_large_bodies_both_ways(start, new_origin, authority, api, version):
     proxy = start(origin, listener=listener(api))
     context = authority.client()
     context.maximum_version = version
-    with connect(proxy, context, receive_buffer=4096) as connection:
+    with connect(proxy, context, receive_buffer=64 << 10) as connection:
         answer = connection.ask(request("POST", "/open/up", host=HOST, body=b"u" * size))
         assert answer.status == 200
         assert origin.last().body_read.length == size
