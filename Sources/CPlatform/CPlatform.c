@@ -50,6 +50,19 @@ int CPlatform_getsockname(int descriptor, struct sockaddr *address, socklen_t *l
     return getsockname(descriptor, address, length);
 }
 
+int CPlatform_peer_process(int descriptor, uint32_t *user, int32_t *process) {
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+    if (getsockname(descriptor, (struct sockaddr *)&address, &length) != 0) return -1;
+    if (address.ss_family != AF_UNIX) return -1;
+    struct ucred credentials;
+    length = sizeof credentials;
+    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return -1;
+    *user = credentials.uid;
+    *process = credentials.pid;
+    return 0;
+}
+
 int CPlatform_shutdown(int descriptor) { return shutdown(descriptor, SHUT_RDWR); }
 
 int CPlatform_shutdown_write(int descriptor) { return shutdown(descriptor, SHUT_WR); }

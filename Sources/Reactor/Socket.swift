@@ -55,6 +55,9 @@ public final class Socket: Transport {
         return socket
     }
 
+    /// For system calls of this module.
+    var descriptor: Int32 { registration.descriptor }
+
     /// The task that is woken by this socket.
     public var waiter: Waiter? {
         get { registration.waiter }

@@ -16,7 +16,8 @@ let fakeSurroundings = Surroundings(
         case "empty": []
         case "two-lines": Array("one\ntwo\n".utf8)
         case "google-api-key": Array("AIza-from-a-file\r\n".utf8)
-        case "keys.json", "ca.pem", "portcullis-admin", "service-account.json", "api.pem",
+        case "portcullis-admin", "admin-for-all": Array("0123456789abcdef\n".utf8)
+        case "keys.json", "ca.pem", "service-account.json", "api.pem",
             "api.key", "api.ocsp", "client.pem", "client.key",
             "redis-password":
             Array("text".utf8)
@@ -28,6 +29,14 @@ let fakeSurroundings = Surroundings(
         case "TEAM": "edge"
         case "API_KEY": "AIza-from-the-environment"
         case "SENTINEL_PASSWORD": "of the sentinels"
+        default: nil
+        }
+    },
+    mode: { path in
+        switch path.split(separator: "/").last {
+        case "portcullis-admin": 0o100640
+        case "admin-for-all": 0o100644
+        case "admin-pipe": 0o010600
         default: nil
         }
     })

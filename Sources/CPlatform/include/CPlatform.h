@@ -32,6 +32,9 @@ int CPlatform_accept(int descriptor, struct sockaddr *peer, socklen_t *length);
 int CPlatform_bind(int descriptor, const struct sockaddr *address, socklen_t length);
 int CPlatform_connect(int descriptor, const struct sockaddr *address, socklen_t length);
 int CPlatform_getsockname(int descriptor, struct sockaddr *address, socklen_t *length);
+// Whose process is at the other end of a local socket (SO_PEERCRED); -1 for other sockets.
+int CPlatform_peer_process(int descriptor, uint32_t *user, int32_t *process);
+
 int CPlatform_shutdown(int descriptor);
 int CPlatform_shutdown_write(int descriptor);
 

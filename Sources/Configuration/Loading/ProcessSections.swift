@@ -42,7 +42,8 @@ extension ConfigurationLoader {
         guard let table = root.table("admin", schema: .admin, label: "[admin]") else { return nil }
         let tokenFile = table.setting("token_file")
         let tokenPath = tokenFile?.string().map(resolved)
-        if let tokenFile, let tokenPath { warnIfUnreadable(tokenPath, tokenFile) }
+        var token: AdminToken?
+        if let tokenFile, let tokenPath { token = readAdminToken(tokenPath, tokenFile) }
         let listen = table.required("listen", hint: "such as listen = \"127.0.0.1:9090\"")
         guard let listen, let address = listen.string(AddressText.listen) else { return nil }
         if !AddressText.isLoopback(address) {
@@ -51,7 +52,8 @@ extension ConfigurationLoader {
                 hint: "metrics and the state of every route are open to whoever connects: "
                     + "\"token_file\" is for changes, not for reading")
         }
-        return Located(value: Admin(listen: address, tokenFile: tokenPath), region: listen.region)
+        let admin = Admin(listen: address, tokenFile: tokenPath, token: token)
+        return Located(value: admin, region: listen.region)
     }
 
     /// A file that must be there when the proxy runs need not be there where the configuration is

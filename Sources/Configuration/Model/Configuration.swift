@@ -76,12 +76,15 @@ public struct Log: Sendable, Equatable {
 public struct Admin: Sendable, Equatable {
     /// Where metrics and probes are answered.
     public var listen: ListenAddress
-    /// Holds the bearer token that changes need.
+    /// Holds the bearer token that changes need; nil: nothing can be changed.
     public var tokenFile: String?
+    /// That token; nil also when the file could not be read.
+    public var token: AdminToken?
 
-    public init(listen: ListenAddress, tokenFile: String?) {
+    public init(listen: ListenAddress, tokenFile: String?, token: AdminToken? = nil) {
         self.listen = listen
         self.tokenFile = tokenFile
+        self.token = token
     }
 }
 

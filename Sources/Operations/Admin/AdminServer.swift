@@ -26,6 +26,8 @@ public actor AdminServer {
     private var streams: [ObjectIdentifier: SocketStream] = [:]
     private var isStopped = false
     private var isExhausted = false
+    /// The address is one that only this machine reaches.
+    private var isForThisMachine = false
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         loop.asUnownedSerialExecutor()
@@ -44,6 +46,7 @@ public actor AdminServer {
     /// - Throws: when the loop cannot watch the descriptor.
     public func run(_ listening: ListeningDescriptor) async throws(Errno) {
         let listener = try ListeningSocket(listening, loop: loop, waiter: acceptWaiter)
+        isForThisMachine = listening.address.isLoopback
         while !isStopped {
             let deadline = acceptAll(listener)
             _ = await acceptWaiter.wait(until: deadline)
@@ -64,11 +67,12 @@ public actor AdminServer {
         // Beyond the limit, connections wait in the kernel; one that ends here wakes us.
         while streams.count < Self.connectionLimit {
             do throws(Errno) {
-                guard let (socket, _) = try listener.accept() else { return .never }
+                guard let (socket, peer) = try listener.accept() else { return .never }
                 isExhausted = false
+                let client = socket.peerProcess ?? peer.description
                 let stream = SocketStream(socket, loop: loop)
                 streams[ObjectIdentifier(stream)] = stream
-                Task { await serve(stream) }
+                Task { await serve(stream, of: client) }
             } catch {
                 if !isExhausted {
                     events.log(
@@ -82,7 +86,8 @@ public actor AdminServer {
         return .never
     }
 
-    private func serve(_ stream: SocketStream) async {
+    /// - Parameter client: Who is at the other end, for the log.
+    private func serve(_ stream: SocketStream, of client: String) async {
         let output = ByteBuffer(capacity: 1 << 10)
         var parser = RequestParser(limits: Self.headLimits)
         var head = RequestHead()
@@ -91,14 +96,20 @@ public actor AdminServer {
             do throws(MalformedMessage) {
                 guard try await readHead(stream, &parser, &head) else { break }
                 if head.framing != .none {
-                    refusal = AdminAnswer(400, text: "a request here has no body\n")
+                    refusal = AdminAnswer(400, problem: "a request here has no body")
                 }
             } catch {
-                refusal = AdminAnswer(error.status, text: "\(error.kind.rawValue)\n")
+                refusal = AdminAnswer(
+                    error.status, problem: "the request is not proper HTTP: \(error.kind.rawValue)")
             }
             let received = stream.received
-            let answer =
-                refusal ?? pages.answer(head.method, path: head.target.pathText(in: received.bytes))
+            let answer: AdminAnswer
+            if let refusal {
+                answer = refusal
+            } else {
+                let request = AdminRequest(head, in: received.bytes, client: client)
+                answer = await pages.answer(request, isForThisMachine: isForThisMachine)
+            }
             let closes = refusal != nil || !head.isPersistent
             answer.write(
                 to: output, at: loop.wallMicroseconds / 1_000_000,

@@ -14,6 +14,8 @@ public struct MetricsPage: Sendable {
     private let claimStore: @Sendable () -> ClaimStoreStatus?
     private let certificates: CertificateStatus
     private let upstreamHealth: @Sendable () -> UpstreamHealthStatus
+    private let admin: AdminAccess
+    private let drained: @Sendable () -> [(upstream: String, server: String)]
 
     /// Makes the page.
     ///
@@ -24,12 +26,16 @@ public struct MetricsPage: Sendable {
     ///   - claimStore: What is known about the claim store; nil while none is open.
     ///   - certificates: Those that are shown to clients.
     ///   - upstreamHealth: What the checks of upstream servers know; asked for each page.
+    ///   - admin: How requests for changes ended.
+    ///   - drained: Servers that operators took out of service; asked for each page.
     public init(
         version: String, loops: [LoopMetrics], log: LogWriter, reloads: ReloadStatus,
         keySets: @escaping @Sendable () -> [KeySetStatus],
         claimStore: @escaping @Sendable () -> ClaimStoreStatus? = { nil },
         certificates: CertificateStatus = CertificateStatus(),
-        upstreamHealth: @escaping @Sendable () -> UpstreamHealthStatus = { UpstreamHealthStatus() }
+        upstreamHealth: @escaping @Sendable () -> UpstreamHealthStatus = { UpstreamHealthStatus() },
+        admin: AdminAccess = AdminAccess(),
+        drained: @escaping @Sendable () -> [(upstream: String, server: String)] = { [] }
     ) {
         self.version = version
         self.loops = loops
@@ -39,6 +45,8 @@ public struct MetricsPage: Sendable {
         self.claimStore = claimStore
         self.certificates = certificates
         self.upstreamHealth = upstreamHealth
+        self.admin = admin
+        self.drained = drained
     }
 
     /// The page as it is now.
@@ -48,6 +56,7 @@ public struct MetricsPage: Sendable {
         appendRequests(routes, to: &text)
         appendRoutes(routes, to: &text)
         appendUpstreams(upstreamHealth(), to: &text)
+        appendAdmin(admin, drained: drained(), to: &text)
         appendFailures(to: &text)
         appendConnections(to: &text)
         appendTLS(certificates, merged(loops.map(\.allListeners)), to: &text)

@@ -35,6 +35,7 @@ extension Exchange {
     ) {
         let now = state.loop.now
         let server = pool.servers[index]
+        server.lastFailure = (failure, now)
         if server.notice.failed(at: now) {
             state.log.log(
                 .warning, "upstream server fails",

@@ -32,6 +32,8 @@ final class LoopState {
     private let loopCount: Int
     /// The newest verdicts of the checks.
     private var health = HealthSnapshot()
+    /// What operators took out of service.
+    private var drains = DrainSnapshot()
     /// Every project's keys, in the order of the configuration.
     private(set) var keys: KeySnapshot
     /// The verified tokens; empty after each change of configuration.
@@ -107,6 +109,7 @@ final class LoopState {
                     upstream, addresses: addresses, tls: next.tls.client(of: upstream.name),
                     loops: loopCount)
                 pool.adopt(health, now: loop.now)
+                pool.adopt(drains, now: loop.now)
                 return pool
             }
             let before = unclaimed.remove(at: same)
@@ -131,6 +134,7 @@ final class LoopState {
             line: pool.line, loops: loopCount)
         pool.retire(except: next.servers)
         next.adopt(health, now: loop.now)
+        next.adopt(drains, now: loop.now)
         return next
     }
 
@@ -138,6 +142,13 @@ final class LoopState {
     func adopt(_ next: HealthSnapshot) {
         if next.change < health.change { return }
         health = next
+        for pool in pools { pool.adopt(next, now: loop.now) }
+    }
+
+    /// Which servers get no new requests, unless something newer is known.
+    func adopt(_ next: DrainSnapshot) {
+        if next.change < drains.change { return }
+        drains = next
         for pool in pools { pool.adopt(next, now: loop.now) }
     }
 

@@ -63,6 +63,12 @@ public final class ServingConfiguration: Sendable {
         hasFingerprints = fingerprints.contains { !$0.isEmpty }
     }
 
+    /// The addresses of one of its upstreams.
+    public func addresses(of upstream: Upstream) -> [SocketAddress] {
+        let place = configuration.upstreams.firstIndex { $0.name == upstream.name }
+        return place.flatMap { addresses.indices.contains($0) ? addresses[$0] : nil } ?? []
+    }
+
     /// What is seldom asked of a route.
     func details(of route: ServedRoute) -> RouteDetails { details[route.index] }
 }

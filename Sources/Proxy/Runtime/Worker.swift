@@ -112,6 +112,16 @@ public actor Worker {
         state.adopt(health)
     }
 
+    /// Gives these servers no new requests from now on.
+    func adopt(_ drains: DrainSnapshot) {
+        state.adopt(drains)
+    }
+
+    /// How its upstreams are.
+    var upstreams: [LoopUpstreamStatus] {
+        state.pools.map { LoopUpstreamStatus($0, at: loop.now) }
+    }
+
     /// Accepts nothing more, closes idle connections, and lets requests in flight finish.
     public func drain() {
         for acceptor in acceptors { stop(acceptor) }

@@ -68,10 +68,15 @@ public final class NameBook {
     public func addresses(of configuration: Configuration) -> [[SocketAddress]] {
         configuration.upstreams.map { upstream in
             var seen: Set<String> = []
-            return upstream.servers.flatMap { server in
-                Self.literal(server).map { [$0] } ?? entries[server]?.addresses ?? []
-            }.filter { seen.insert($0.description).inserted }
+            return upstream.servers.flatMap(addresses).filter {
+                seen.insert($0.description).inserted
+            }
         }
+    }
+
+    /// What a server of the configuration means now.
+    public func addresses(of server: ListenAddress) -> [SocketAddress] {
+        Self.literal(server).map { [$0] } ?? entries[server]?.addresses ?? []
     }
 
     /// Takes the results of look-ups that have ended, and starts those that are due.

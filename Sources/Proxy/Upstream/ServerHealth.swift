@@ -37,12 +37,15 @@ struct ServerHealth {
         return min(1, max(Self.firstShare, elapsed / Double(slowStart)))
     }
 
+    /// It gets requests again, little by little.
+    mutating func cameBack(at now: MonotonicInstant) {
+        returnedAt = now
+        failures = 0
+    }
+
     /// The checks' verdict.
     mutating func adopt(passesChecks: Bool, at now: MonotonicInstant) {
-        if passesChecks && !self.passesChecks {
-            returnedAt = now
-            failures = 0
-        }
+        if passesChecks && !self.passesChecks { cameBack(at: now) }
         self.passesChecks = passesChecks
     }
 

@@ -90,9 +90,10 @@ final class UpstreamPool {
     /// - Returns: the index of the server, or nil when all were tried.
     func choose(tried: UInt64, now: MonotonicInstant, key: UInt64? = nil) -> Int? {
         isFull = false
-        isPanicking = isAnyAway(at: now) && hasTooFew(at: now, away: 0)
+        isPanicking = wouldPanic(at: now)
         if servers.count == 1 {
-            if tried & 1 != 0 || !isPanicking && isAnyAway(at: now) { return nil }
+            if tried & 1 != 0 || servers[0].isDraining { return nil }
+            if !isPanicking && isAnyAway(at: now) { return nil }
             if servers[0].activeCount >= capacity {
                 isFull = true
                 return nil
@@ -126,7 +127,10 @@ final class UpstreamPool {
     ///
     /// - Returns: for how long; nil when it stays.
     func eject(_ index: Int, now: MonotonicInstant) -> Duration? {
-        if !servers[index].health.isAvailable(at: now) || hasTooFew(at: now, away: 1) { return nil }
+        let server = servers[index]
+        // One that drains is away already.
+        if server.isDraining || !server.health.isAvailable(at: now) { return nil }
+        if hasTooFew(at: now, away: 1) { return nil }
         return servers[index].health.eject(at: now, upstream.ejection, jitter: dice.next())
     }
 
@@ -138,15 +142,36 @@ final class UpstreamPool {
         }
     }
 
+    /// Which servers operators took out of service.
+    func adopt(_ drains: DrainSnapshot, now: MonotonicInstant) {
+        for server in servers {
+            let wasDraining = server.isDraining
+            server.adopt(
+                isDraining: drains.isDraining(server.label, of: upstream.name), at: now)
+            // Who waits for others waits no longer than it takes to use this one.
+            if wasDraining && !server.isDraining { line.callNext(max: capacity) }
+        }
+    }
+
+    /// Whether a choice would be made among all servers, because too few are available.
+    func wouldPanic(at now: MonotonicInstant) -> Bool {
+        isAnyAway(at: now) && hasTooFew(at: now, away: 0)
+    }
+
     private func isAnyAway(at now: MonotonicInstant) -> Bool {
         servers.contains { !$0.health.isAvailable(at: now) }
     }
 
-    /// Whether too few servers to carry the load are available, or would be without some more.
+    /// Whether too few servers to carry the load are available, or would be without some more. Those
+    /// that drain do not count: whoever took them away knew what is left.
     private func hasTooFew(at now: MonotonicInstant, away: Int) -> Bool {
-        let left = servers.count { $0.health.isAvailable(at: now) } - away
+        var (left, all) = (-away, 0)
+        for server in servers where !server.isDraining {
+            all += 1
+            if server.health.isAvailable(at: now) { left += 1 }
+        }
         if away > 0 && left < 1 { return true }
-        return Double(left) * 100 < upstream.panicThreshold * Double(servers.count)
+        return Double(left) * 100 < upstream.panicThreshold * Double(all)
     }
 
     /// The connection that was used last, when one lies idle and still stands.
@@ -169,7 +194,8 @@ final class UpstreamPool {
     func keep(_ socket: any Transport, _ index: Int, now: MonotonicInstant) {
         let server = servers[index]
         socket.waiter = nil
-        if server.isRetired || server.idle.count >= upstream.idleConnections || socket.isPeerClosed
+        if server.keepsNothing || server.idle.count >= upstream.idleConnections
+            || socket.isPeerClosed
         {
             socket.close()
             return
@@ -234,8 +260,8 @@ final class UpstreamPool {
         guard let connection else { return nil }
         server.shared.append(connection)
         let stream = connection.openStream()
-        // Who is served now may have been served by an upstream that is not there any more.
-        if server.isRetired { connection.retire() }
+        // Who is served now may have been given to a server that is not there any more.
+        if server.keepsNothing { connection.retire() }
         return stream
     }
 
@@ -248,6 +274,7 @@ final class UpstreamPool {
             let index = (next + offset) % servers.count
             if index < 64 && tried & (1 << UInt64(index)) != 0 { continue }
             let server = servers[index]
+            if server.isDraining { continue }
             if !isPanicking && !server.health.isAvailable(at: now) { continue }
             if server.activeCount >= capacity {
                 isFull = true

@@ -20,6 +20,10 @@ final class UpstreamServer {
     var health = ServerHealth()
     /// It is not among the servers of the newest configuration: no connection is kept.
     var isRetired = false
+    /// An operator took it out of service: what it does it may finish.
+    private(set) var isDraining = false
+    /// How a request on it failed last, and when.
+    var lastFailure: (reason: RequestFailure, at: MonotonicInstant)?
     /// Whether the log says that it fails.
     var notice = ServerNotice()
     /// Requests that are under way on it, from this loop.
@@ -48,9 +52,23 @@ final class UpstreamServer {
         for waiter in waiters { waiter.wake() }
     }
 
+    /// No connection to it is kept.
+    var keepsNothing: Bool { isRetired || isDraining }
+
     /// Closes what lies idle and keeps nothing more.
     func retire() {
         isRetired = true
+        closeIdle()
+    }
+
+    /// An operator took it out of service, or back.
+    func adopt(isDraining: Bool, at now: MonotonicInstant) {
+        if isDraining == self.isDraining { return }
+        self.isDraining = isDraining
+        if isDraining { closeIdle() } else { health.cameBack(at: now) }
+    }
+
+    private func closeIdle() {
         for connection in idle { connection.socket.close() }
         idle.removeAll()
         let shared = shared

@@ -20,6 +20,9 @@ final class WaitingLine {
     /// Who comes now has to wait behind others.
     var isOccupied: Bool { !places.isEmpty || called > 0 }
 
+    /// Requests that wait for their turn.
+    var count: Int { places.count }
+
     /// Takes a place at the end.
     ///
     /// - Parameters:
@@ -40,6 +43,11 @@ final class WaitingLine {
         place.isCalled = true
         called += 1
         place.waiter.wake()
+    }
+
+    /// A server takes this many more.
+    func callNext(max count: Int) {
+        for _ in 0..<min(count, places.count) { callNext() }
     }
 
     /// The request does not wait any more.

@@ -69,7 +69,8 @@ struct CheckCommand {
             ])
         }
         if let admin = configuration.admin {
-            table.append([admin.listen.description, "admin, read only", "nobody"])
+            let serves = admin.token == nil ? "admin, read only" : "admin, changes with a token"
+            table.append([admin.listen.description, serves, "nobody"])
         }
         console.print("\nListeners:")
         console.print(table.description)

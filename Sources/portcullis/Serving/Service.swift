@@ -15,17 +15,17 @@ actor Service {
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let source: ConfigurationSource
-    private let inherited: InheritedSockets
+    let inherited: InheritedSockets
     let signals: SignalSource
-    private let writer: LogWriter
+    let writer: LogWriter
     let log: EventLogger
-    private let reloads = ReloadStatus()
+    let reloads = ReloadStatus()
     let server: ProxyServer
-    private let keeper: KeySetKeeper
+    let keeper: KeySetKeeper
     private let handedOut: HandedOutKeys
     let names: NameBook
     let health: HealthChecker
-    private let readiness: Readiness
+    let readiness: Readiness
     let claims: ClaimAuthority
     /// To the service manager.
     let notice = ServiceManagerNotice.current
@@ -33,7 +33,11 @@ actor Service {
     let tickets = TicketKeys()
     /// For the metrics.
     let certificates = CertificateStatus()
-    private var admin: AdminServer?
+    var admin: AdminServer?
+    /// Who may change something through it.
+    let access = AdminAccess()
+    /// What operators took out of service.
+    var drains = ServerDrains()
     /// What the loops have, or are about to get.
     private(set) var serving: ServingConfiguration
     /// The process is ending.
@@ -149,7 +153,7 @@ actor Service {
             configuration, addresses: names.addresses(of: configuration), tls: tls)
         let store = try claims.open(for: configuration)
         let metrics = (0..<serving.workerCount).map { _ in LoopMetrics() }
-        try await startAdmin(configuration.admin, metrics)
+        try startAdmin(configuration.admin, metrics)
         let keys = await keeper.start()
         let keeper = keeper
         try await server.start(
@@ -171,32 +175,6 @@ actor Service {
                 ("workers", String(serving.workerCount)),
                 ("routes", String(configuration.routes.routes.count)),
             ])
-    }
-
-    private func startAdmin(_ settings: Admin?, _ metrics: [LoopMetrics]) async throws {
-        guard let settings else { return }
-        let descriptor =
-            try inherited.descriptors(for: settings.listen).first
-            ?? ListeningDescriptor.open(settings.listen)
-        let (keeper, health) = (keeper, health)
-        let page = MetricsPage(
-            version: Help.version, loops: metrics, log: writer, reloads: reloads,
-            keySets: { keeper.assumeIsolated { $0.status } },
-            claimStore: { [claims] in claims.store.map { ClaimStoreStatus($0) } },
-            certificates: certificates,
-            upstreamHealth: { health.assumeIsolated { $0.status } })
-        let admin = AdminServer(
-            loop: loop, pages: AdminPages(metrics: page, readiness: readiness), events: log)
-        self.admin = admin
-        let log = log
-        Task(executorPreference: loop) {
-            do throws(Errno) {
-                try await admin.run(descriptor)
-            } catch {
-                log.log(.error, "the admin listener ended", [("error", "\(error)")])
-            }
-        }
-        log.log(.info, "admin listening", [("address", "\(descriptor.address)")])
     }
 
     private func handOutKeys() async {
@@ -250,10 +228,14 @@ actor Service {
         log.adopt(configuration.log)
         CrashLine.adopt(isJSON: configuration.log.format == .json)
         let keys = await keeper.update(projects: configuration.projects)
+        await keepDraining()
         await server.adopt(next, keys: keys)
         claims.adopt(configuration.replay)
         serving = next
         names.keepOnly(configuration)
+        await forgetDrains()
+        await keepDraining()
+        adoptAdminToken(configuration.admin)
         await health.adopt(next)
         certificates.note(next.tls)
         // What came before a loop had changed over was not for its configuration.
@@ -275,7 +257,7 @@ actor Service {
                 current.server.stateDirectory != next.server.stateDirectory
             ),
             ("[server] token_cache", current.server.tokenCacheBytes != next.server.tokenCacheBytes),
-            ("[admin]", current.admin != next.admin),
+            ("[admin] listen", current.admin?.listen != next.admin?.listen),
             ("[replay] store", claims.differs(from: next.replay)),
         ]
         for (setting, isChanged) in changes where isChanged {
@@ -290,7 +272,9 @@ actor Service {
         serving = next
         certificates.note(next.tls)
         await health.adopt(next)
+        await keepDraining()
         await server.adopt(next, keys: keeper.snapshot)
+        await keepDraining()
     }
 
     private func purgeRegularly() async {

@@ -86,7 +86,7 @@ ROUTES = "".join((
 
 def configuration(*, port: int, admin_port: int, servers: list[int], state: pathlib.Path,
                   jwks: str, projects: str = PROJECTS, routes: str = ROUTES, upstream: str = "",
-                  listener: str = "", server: str = "", log: str = "", extra: str = "",
+                  listener: str = "", server: str = "", log: str = "", admin: str = "", extra: str = "",
                   workers: int = 2) -> str:
     """A whole `proxy.conf`. Each text goes into the table of its name; `extra` stands at the end."""
     addresses = ", ".join(f'"127.0.0.1:{number}"' for number in servers)
@@ -102,6 +102,7 @@ level = "debug"
 
 [admin]
 listen = "127.0.0.1:{admin_port}"
+{admin}
 
 [[listener]]
 listen = "127.0.0.1:{port}"
