@@ -264,6 +264,11 @@ public enum Syscalls {
         try checked { CPlatform_signalfd(signals, signals.count) }
     }
 
+    /// getrlimit(2): how many descriptors the process may have.
+    public static func descriptorLimit() -> UInt64 {
+        CPlatform_descriptor_limit()
+    }
+
     /// getrlimit(2), setrlimit(2): raises the soft limit of descriptors to the hard one and returns
     /// it.
     public static func raiseDescriptorLimit() -> UInt64 {

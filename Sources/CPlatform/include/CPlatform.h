@@ -64,6 +64,9 @@ int64_t CPlatform_file_size_limit(void);
 
 int CPlatform_usable_processors(void);
 
+// How many descriptors the process may have (RLIMIT_NOFILE); 0 when that is not known.
+uint64_t CPlatform_descriptor_limit(void);
+
 // Raises the soft limit of descriptors to the hard one; returns what it is then.
 uint64_t CPlatform_raise_descriptor_limit(void);
 

@@ -82,6 +82,7 @@ extension ConfigurationLoader {
         if let bytes = table.setting("header_bytes")?.size(in: 1 << 10...1 << 20) {
             limits.headerBytes = Int(clamping: bytes)
         }
+        readCostLimits(table, into: &limits)
         if let headers = table.setting("headers")?.integer(in: 1...1000) {
             limits.headers = headers
         }

@@ -20,6 +20,10 @@ extension ConfigurationLoader {
         if let size = table.setting("token_cache")?.size(in: 64 << 10...4 << 30) {
             server.tokenCacheBytes = Int(clamping: size)
         }
+        if let count = table.setting("max_connections")?.integer(in: 1...10_000_000) {
+            server.maxConnections = count
+        }
+        if let limit = table.setting("memory_limit") { readMemoryLimit(limit, into: &server) }
         return server
     }
 

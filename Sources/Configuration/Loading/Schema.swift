@@ -8,7 +8,8 @@ struct Schema {
     ])
 
     static let server = Schema(keys: [
-        "workers", "state_directory", "drain_timeout", "token_cache",
+        "workers", "state_directory", "drain_timeout", "token_cache", "max_connections",
+        "memory_limit",
     ])
 
     static let log = Schema(keys: ["level", "format", "access"])
@@ -23,7 +24,9 @@ struct Schema {
     static let certificate = Schema(keys: ["certificate", "key", "ocsp"])
 
     static let limits = Schema(keys: [
-        "header_bytes", "headers", "body", "header_timeout", "idle_timeout",
+        "header_bytes", "headers", "url", "body", "header_timeout", "idle_timeout", "connections",
+        "connections_per_network", "requests_per_connection", "pipelined", "body_rate",
+        "answer_rate", "rate_grace",
     ])
 
     static let project = Schema(keys: [

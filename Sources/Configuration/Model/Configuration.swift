@@ -37,6 +37,10 @@ public struct Server: Sendable, Equatable {
     public var drainTimeout: Duration = .seconds(30)
     /// Bytes of verified tokens that one loop may remember.
     public var tokenCacheBytes = 32 << 20
+    /// Client connections of all listeners together; nil: as the limit of open files allows.
+    public var maxConnections: Int?
+    /// When load is shed.
+    public var memoryLimit = MemoryLimit.auto
 
     public init() {}
 }
@@ -130,18 +134,44 @@ public enum ClientProtocol: String, Sendable, CaseIterable {
     case http2 = "h2"
 }
 
+/// `memory_limit` of `[server]`: how much memory the process may take before it sheds load.
+public enum MemoryLimit: Sendable, Equatable {
+    /// What the control group of the process allows; where that has no limit, there is none.
+    case auto
+    /// There is no limit.
+    case off
+    /// Bytes.
+    case bytes(UInt64)
+}
+
 /// `limits` of a listener.
 public struct ListenerLimits: Sendable, Equatable {
     /// Bytes of a request's head.
     public var headerBytes = 32 << 10
     /// Field lines of a request's head.
     public var headers = 100
+    /// Bytes of a request target.
+    public var url = 8 << 10
     /// Bytes of a request body.
     public var body: UInt64 = 64 << 20
     /// From a request's first byte to the end of its head.
     public var headerTimeout: Duration = .seconds(10)
     /// Without a byte in either direction, and between requests.
     public var idleTimeout: Duration = .seconds(75)
+    /// Connections that may be open at once; nil: as many as the process takes.
+    public var connections: Int?
+    /// The same for each network of clients (an IPv4 address, an IPv6 /64); nil: any number.
+    public var connectionsPerNetwork: Int?
+    /// Requests of one connection before it is closed; nil: any number.
+    public var requestsPerConnection: Int?
+    /// Pipelined requests that are served in a row before other connections have their turn.
+    public var pipelined = 16
+    /// Bytes per second of a request body, on average, while the client is waited for; 0: any rate.
+    public var bodyRate: UInt64 = 240
+    /// The same of an answer, while the client is waited for to take it.
+    public var answerRate: UInt64 = 240
+    /// How long the client may be waited for before rates count.
+    public var rateGrace: Duration = .seconds(20)
 
     public init() {}
 }

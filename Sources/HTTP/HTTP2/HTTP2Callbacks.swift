@@ -198,7 +198,10 @@ enum HTTP2Callbacks {
         case NGHTTP2_HEADERS.rawValue:
             session.stream(frame.hd.stream_id)?.hasHeadLeft = true
             noteEnd(session, frame)
-        case NGHTTP2_RST_STREAM.rawValue: countBlame(session, frame.rst_stream.error_code)
+        case NGHTTP2_RST_STREAM.rawValue:
+            let isRefusal = frame.rst_stream.error_code == HTTP2ErrorCode.refusedStream.rawValue
+            if isRefusal && session.role == .server { session.onRefusal() }
+            countBlame(session, frame.rst_stream.error_code)
         case NGHTTP2_GOAWAY.rawValue where frame.goaway.error_code != 0:
             // The library ends a connection for what is wrong with its frames without asking.
             session.failure = session.failure ?? .protocolError

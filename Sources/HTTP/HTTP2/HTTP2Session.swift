@@ -26,6 +26,8 @@ public final class HTTP2Session {
     public var onOutput: () -> Void = {}
     /// Called when another stream of ours may begin, since one ended or the peer said how many may.
     public var onCapacity: () -> Void = {}
+    /// Called for each stream of the peer's that was refused because there were too many.
+    public var onRefusal: () -> Void = {}
     /// The peer takes no more streams on this connection; those under way go on.
     public internal(set) var isGoingAway = false
     /// The peer said how many streams it takes.
@@ -102,8 +104,13 @@ public final class HTTP2Session {
         if result < 0 {
             arrivals.removeAll()
             let failure: HTTP2Failure =
-                result == Int(NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue) ? .preface : .protocolError
-            end(failure, code: .protocolError)
+                switch Int32(clamping: result) {
+                case NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue: .preface
+                // The library counts what it has to acknowledge.
+                case NGHTTP2_ERR_FLOODED.rawValue: .flood
+                default: .protocolError
+                }
+            end(failure, code: failure == .flood ? .enhanceYourCalm : .protocolError)
             throw failure
         }
         startArrivals()
@@ -166,6 +173,7 @@ public final class HTTP2Session {
         onRequest = { _ in }
         onOutput = {}
         onCapacity = {}
+        onRefusal = {}
         arrivals.removeAll()
         dueHeads.removeAll()
         let ended = streams.values

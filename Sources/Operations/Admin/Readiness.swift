@@ -13,11 +13,17 @@ public final class Readiness: Sendable {
 
     private let phase = Mutex(Phase.starting)
     private let keySets: @Sendable () -> [KeySetStatus]
+    private let memory: MemoryReport
 
     /// Makes the state of a process that is starting.
     ///
-    /// - Parameter keySets: What is known about the keys of each project; asked each time.
-    public init(keySets: @escaping @Sendable () -> [KeySetStatus]) {
+    /// - Parameters:
+    ///   - memory: What is known about the memory of the process.
+    ///   - keySets: What is known about the keys of each project; asked each time.
+    public init(
+        memory: MemoryReport = MemoryReport(), keySets: @escaping @Sendable () -> [KeySetStatus]
+    ) {
+        self.memory = memory
         self.keySets = keySets
     }
 
@@ -33,6 +39,12 @@ public final class Readiness: Sendable {
         case .starting: reasons.append("the configuration is not serving yet")
         case .serving: break
         case .draining: reasons.append("the process is draining")
+        }
+        let memory = memory.status
+        if memory.isShedding {
+            reasons.append(
+                "memory is short: \(memory.used) of \(memory.limit ?? 0) bytes are taken, and load is "
+                    + "shed")
         }
         for keys in keySets() where !keys.isUsable {
             let state = keys.ageSeconds == nil ? "were never loaded" : "are too old to be used"

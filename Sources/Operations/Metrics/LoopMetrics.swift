@@ -117,4 +117,10 @@ final class ListenerCounters: Sendable {
     let resumed = Counter()
     /// TLS handshakes that failed.
     let failedHandshakes = WordCounters<TLSError.Kind>()
+    /// Connections and requests that a limit refused or ended.
+    let limits = WordCounters<Limit>()
+    /// Idle connections that were closed to make room.
+    let dismissed = Counter()
+    /// HTTP/2 connections that were ended for what the client did.
+    let http2Failures = WordCounters<HTTP2Failure>()
 }

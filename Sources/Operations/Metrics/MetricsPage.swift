@@ -16,6 +16,7 @@ public struct MetricsPage: Sendable {
     private let upstreamHealth: @Sendable () -> UpstreamHealthStatus
     private let admin: AdminAccess
     private let drained: @Sendable () -> [(upstream: String, server: String)]
+    private let memory: MemoryReport
 
     /// Makes the page.
     ///
@@ -28,6 +29,7 @@ public struct MetricsPage: Sendable {
     ///   - upstreamHealth: What the checks of upstream servers know; asked for each page.
     ///   - admin: How requests for changes ended.
     ///   - drained: Servers that operators took out of service; asked for each page.
+    ///   - memory: What is known about the memory of the process.
     public init(
         version: String, loops: [LoopMetrics], log: LogWriter, reloads: ReloadStatus,
         keySets: @escaping @Sendable () -> [KeySetStatus],
@@ -35,7 +37,8 @@ public struct MetricsPage: Sendable {
         certificates: CertificateStatus = CertificateStatus(),
         upstreamHealth: @escaping @Sendable () -> UpstreamHealthStatus = { UpstreamHealthStatus() },
         admin: AdminAccess = AdminAccess(),
-        drained: @escaping @Sendable () -> [(upstream: String, server: String)] = { [] }
+        drained: @escaping @Sendable () -> [(upstream: String, server: String)] = { [] },
+        memory: MemoryReport = MemoryReport()
     ) {
         self.version = version
         self.loops = loops
@@ -47,6 +50,7 @@ public struct MetricsPage: Sendable {
         self.upstreamHealth = upstreamHealth
         self.admin = admin
         self.drained = drained
+        self.memory = memory
     }
 
     /// The page as it is now.
@@ -59,6 +63,7 @@ public struct MetricsPage: Sendable {
         appendAdmin(admin, drained: drained(), to: &text)
         appendFailures(to: &text)
         appendConnections(to: &text)
+        appendLimits(memory.status, merged(loops.map(\.allListeners)), to: &text)
         appendTLS(certificates, merged(loops.map(\.allListeners)), to: &text)
         appendKeySets(to: &text)
         appendClaims(claimStore(), to: &text)

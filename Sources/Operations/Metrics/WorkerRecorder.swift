@@ -2,6 +2,7 @@ internal import Attestation
 internal import Configuration
 internal import Policy
 public import Proxy
+internal import TLS
 
 /// Turns the records of one event loop into counters and access-log lines.
 ///
@@ -59,6 +60,10 @@ public final class WorkerRecorder: RequestRecorder {
             if isResumed { counters.resumed.add() } else { counters.secured.add() }
         case .handshakeFailed(let kind):
             counters.failedHandshakes.count(kind)
+            if kind == .timedOut { counters.limits.count(.headerTimeout) }
+        case .limited(let limit): counters.limits.count(limit)
+        case .dismissed: counters.dismissed.add()
+        case .http2Failed(let failure): counters.http2Failures.count(failure)
         }
     }
 
@@ -98,7 +103,7 @@ public final class WorkerRecorder: RequestRecorder {
         if let duration = record.upstreamMicroseconds, let upstream = record.upstream {
             table.duration(of: upstream)?.record(microseconds: duration)
         }
-        if let failure = record.failure { metrics.failures.count(failure) }
+        if let failure = record.failure { count(failure, record) }
         if let kind = record.malformed { metrics.malformed.count(kind) }
         if record.isCachedVerdict {
             metrics.cacheHits.add()
@@ -107,6 +112,11 @@ public final class WorkerRecorder: RequestRecorder {
         }
         if record.isDebugSecret { metrics.debugSecrets.add() }
         if let claim = record.claim { count(claim, record) }
+    }
+
+    private func count(_ failure: RequestFailure, _ record: RequestRecord) {
+        metrics.failures.count(failure)
+        if let limit = Limit(record) { counters(of: record.listener).limits.count(limit) }
     }
 
     private func count(_ claim: ClaimResult, _ record: RequestRecord) {

@@ -115,6 +115,7 @@ extension Problem {
     fileprivate convenience init(_ code: ProxyProblem, _ token: TokenFate?) {
         self.init(
             code: code.rawValue, status: code.status, grpcStatus: code.grpcStatus,
-            retryAfter: code == .upstreamUnavailable ? 5 : nil, code.text, token: token)
+            retryAfter: code == .upstreamUnavailable || code == .overloaded ? 5 : nil, code.text,
+            token: token)
     }
 }

@@ -81,6 +81,8 @@ extension ProxyProblem {
         case .upstreamTimeout: ("Upstream timeout", "The backend did not answer in time.")
         case .upstreamUnavailable:
             ("Upstream unavailable", "The backend can take no requests now. Try again later.")
+        case .overloaded:
+            ("Overloaded", "The proxy can take no requests now. Try again later.")
         case .versionNotSupported: ("HTTP version not supported", "Use HTTP/1.1.")
         }
     }

@@ -12,6 +12,8 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
     case headerTooLarge = "header_too_large"
     case webSocketNotSupported = "websocket_not_supported"
     case versionNotSupported = "version_not_supported"
+    // Ours.
+    case overloaded
     // The upstream's side.
     case upstreamUnreachable = "upstream_unreachable"
     case upstreamTimeout = "upstream_timeout"
@@ -34,7 +36,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
         case .webSocketNotSupported: 501
         case .upstreamUnreachable, .upstreamReset, .upstreamProtocol: 502
         case .upstreamTimeout: 504
-        case .upstreamUnavailable: 503
+        case .upstreamUnavailable, .overloaded: 503
         case .versionNotSupported: 505
         }
     }
@@ -49,7 +51,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
         case .notFound, .methodNotAllowed, .misdirectedRequest, .webSocketNotSupported: 12
         case .bodyTooLarge: 8
         case .requestTimeout, .upstreamTimeout: 4
-        case .upstreamUnreachable, .upstreamUnavailable: 14
+        case .upstreamUnreachable, .upstreamUnavailable, .overloaded: 14
         }
     }
 }

@@ -22,8 +22,6 @@ enum Fate {
 final class ClientConnection {
     private static let lingerTime = Duration.seconds(2)
     private static let lingerBytes = 1 << 20
-    /// Pipelined requests that are served in a row before others have their turn.
-    private static let turnLimit: UInt8 = 16
     /// How long a task waits for the next request before it ends.
     private static let taskIdleNanoseconds: Int64 = 100_000_000
 
@@ -52,11 +50,22 @@ final class ClientConnection {
     /// waits.
     private var isBusy = false
     private var idleSince = MonotonicInstant.never
+    /// Its task has ended, and the next byte starts another one.
+    private var isAsleep = false
+    /// Its place is needed: it ends with the request under way.
+    private(set) var isDismissed = false
+    /// Requests that it may still serve, with the one under way.
+    private(set) var requestsLeft = Int.max
+    /// What it was counted as; nil when it was not.
+    private var place: ConnectionPlace?
 
-    /// Takes over what was accepted.
+    /// Takes over what was accepted, and what it was counted as.
     init(
-        _ transport: any Transport, peer: SocketAddress, listener: ServedListener, state: LoopState
+        _ transport: any Transport, peer: SocketAddress, listener: ServedListener, state: LoopState,
+        place: ConnectionPlace? = nil
     ) {
+        self.place = place
+        requestsLeft = listener.requestLimit
         self.transport = transport
         self.listener = listener
         self.state = state
@@ -109,11 +118,13 @@ final class ClientConnection {
             switch await next() {
             case .exchange(let exchange):
                 setActive(true)
+                requestsLeft &-= 1
                 fate = await serve(exchange)
                 idleSince = state.loop.now
                 hasServed = true
                 if fate == .keepAlive { await endTurn() }
             case .nothing:
+                isAsleep = true
                 waiter.sleep(self, until: idleDeadline)
                 return
             case .http2(let exchange):
@@ -139,12 +150,47 @@ final class ClientConnection {
         waiter.invalidate()
         transport.close()
         if transport.carriesOneMessage { return }
+        if let place { state.leave(listener, place) }
+        place = nil
         state.recorder.connection(.closed(wasActive: isActive), listener: listener.name)
     }
 
     /// Something outside changed (draining): look again.
     func wake() {
         waiter.wake()
+    }
+
+    /// Since when nothing has been under way here; nil while something is, and for a stream.
+    var idleTime: MonotonicInstant? {
+        isActive || isDismissed || transport.carriesOneMessage ? nil : idleSince
+    }
+
+    /// Ends an idle connection whose place is needed, and any other one with the request under way.
+    ///
+    /// - Returns: whether it is over by now.
+    func dismiss() -> Bool {
+        isDismissed = true
+        if isAsleep && !transport.isReadable {
+            end()
+            return true
+        }
+        waiter.wake()
+        return false
+    }
+
+    /// One request more begins on the connection, or a stream of it.
+    ///
+    /// - Returns: whether it is the last one.
+    func countStream() -> Bool {
+        requestsLeft &-= 1
+        if requestsLeft != 0 { return false }
+        state.recorder.connection(.limited(.requestsPerConnection), listener: listener.name)
+        return true
+    }
+
+    /// Nothing is under way, as of now.
+    func noteIdle(since instant: MonotonicInstant) {
+        idleSince = instant
     }
 
     /// Ends the connection at once; its task notices by failing reads and writes.
@@ -163,7 +209,7 @@ final class ClientConnection {
         guard let stream = transport as? TLSTransport else { return false }
         let deadline = idleSince.advanced(byNanoseconds: listener.headerNanoseconds)
         do throws(TLSError) {
-            while !isAborted && !state.isDraining {
+            while !isAborted && !isDismissed && !state.isDraining {
                 if transport.isReadable {
                     guard await state.handshakes.take(waiter, until: deadline) else {
                         throw .handshakeTimedOut
@@ -227,7 +273,7 @@ final class ClientConnection {
     private func next() async -> Next {
         if let exchange = leftover {
             leftover = nil
-            if !state.isDraining { return .exchange(exchange) }
+            if !state.isDraining && !isDismissed { return .exchange(exchange) }
             // Pipelined requests that were not begun are the client's to repeat (RFC 9112, 9.3.2).
             state.giveBack(exchange)
             return .end
@@ -253,7 +299,11 @@ final class ClientConnection {
                     return .end
                 }
             }
-            if state.isDraining || state.loop.now >= idleDeadline { return .end }
+            if state.isDraining || isDismissed { return .end }
+            if state.loop.now >= idleDeadline {
+                noteIdleTimeout()
+                return .end
+            }
             setActive(false)
             requestsInTurn = 0
             if reason == .timedOut || !isBusy { return .nothing }
@@ -292,6 +342,11 @@ final class ClientConnection {
         }
     }
 
+    /// The client was silent for too long, which is how most connections end.
+    func noteIdleTimeout() {
+        state.recorder.connection(.limited(.idleTimeout), listener: listener.name)
+    }
+
     private var idleDeadline: MonotonicInstant {
         idleSince.advanced(byNanoseconds: listener.idleNanoseconds)
     }
@@ -299,8 +354,10 @@ final class ClientConnection {
     /// Lets others go on: a client that pipelines without end gives this task no reason to sleep.
     private func endTurn() async {
         requestsInTurn += 1
-        if requestsInTurn < Self.turnLimit { return }
+        if requestsInTurn < listener.turnLimit { return }
         requestsInTurn = 0
+        if leftover == nil && !transport.isReadable { return }
+        state.recorder.connection(.limited(.pipelined), listener: listener.name)
         await Task.yield()
     }
 
@@ -333,7 +390,9 @@ final class ClientConnection {
 
 extension ClientConnection: Sleeper {
     func awaken(_ reason: WakeReason) {
+        isAsleep = false
         if reason == .timedOut && !transport.isReadable {
+            noteIdleTimeout()
             end()
         } else {
             state.startServing(self)

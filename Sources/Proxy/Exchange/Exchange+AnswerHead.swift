@@ -11,7 +11,8 @@ extension Exchange {
     func writeAnswerHead(_ client: ClientConnection, isBodyOutstanding: Bool) -> BodyFraming {
         let framing = framing(for: client)
         willPersist =
-            head.isPersistent && !state.isDraining && !isBodyOutstanding && framing != .untilClose
+            head.isPersistent && state.keepsConnections && !isBodyOutstanding
+            && framing != .untilClose
         writeStatusLine()
         // The length of what a HEAD would have brought, or of what was not modified, is the
         // upstream's word.

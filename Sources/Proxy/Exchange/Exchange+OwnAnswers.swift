@@ -108,7 +108,8 @@ extension Exchange {
         output.appendLineEnd()
     }
 
-    private var isGRPCCall: Bool {
+    /// The caller takes a gRPC status for an answer.
+    var isGRPCCall: Bool {
         // 200 would open a WebSocket over HTTP/2 (RFC 8441, section 5).
         if head.wantsWebSocket { return false }
         guard let line = head.fields.first(.contentType) else { return false }
@@ -121,7 +122,7 @@ extension Exchange {
 
     private func decidePersistence() {
         willPersist =
-            isHeadKnown && !isBodyLost && head.isPersistent && !state.isDraining && isBodySmall
+            isHeadKnown && !isBodyLost && head.isPersistent && state.keepsConnections && isBodySmall
     }
 
     /// Whether the rest of the request can be read and forgotten. A client that waits for 100 may
@@ -197,13 +198,14 @@ extension RequestFailure {
         switch self {
         case .malformed: .badRequest
         case .clientAborted: nil
-        case .clientTimeout, .headerTimeout: .requestTimeout
+        case .clientTimeout, .headerTimeout, .bodyRate: .requestTimeout
         case .bodyTooLarge: .bodyTooLarge
         case .noRoute: .notFound
         case .misdirected: .misdirectedRequest
         case .webSocketNotSupported: .webSocketNotSupported
         // The handshake was answered long before.
-        case .webSocketIdle, .webSocketDrained: nil
+        case .webSocketIdle, .webSocketDrained, .answerRate: nil
+        case .memoryLimit: .overloaded
         case .upstreamConnect, .upstreamUnresolved, .upstreamTLS: .upstreamUnreachable
         case .upstreamUnhealthy, .upstreamQueueFull, .upstreamQueueTimeout: .upstreamUnavailable
         case .upstreamReset: .upstreamReset

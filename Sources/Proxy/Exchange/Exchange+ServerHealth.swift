@@ -82,7 +82,8 @@ extension RequestFailure {
         case .upstreamConnect, .upstreamConnectTimeout, .upstreamHeaderTimeout,
             .upstreamIdleTimeout, .upstreamReset, .upstreamProtocol, .upstreamTLS:
             true
-        case .malformed, .clientAborted, .clientTimeout, .bodyTooLarge, .headerTimeout,
+        case .malformed, .clientAborted, .clientTimeout, .bodyTooLarge, .bodyRate, .answerRate,
+            .headerTimeout, .memoryLimit,
             .misdirected, .noRoute, .webSocketNotSupported, .webSocketIdle, .webSocketDrained,
             .upstreamUnresolved, .upstreamUnhealthy, .upstreamQueueFull, .upstreamQueueTimeout:
             false

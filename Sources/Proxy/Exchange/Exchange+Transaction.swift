@@ -46,8 +46,14 @@ struct Transaction {
     var activity: UInt64 = 0
     /// Interim answers so far.
     var interimCount = 0
+    /// How long the client may still be waited for: for the body, and to take the answer.
+    var uploadAllowance = RateAllowance()
+    var answerAllowance = RateAllowance()
     /// The server opened the WebSocket that was asked for.
     var isSwitched = false
+
+    /// Nobody but the client holds the request up.
+    var isClientAwaited: Bool { obstacle == .clientBody || obstacle == .clientIntake }
 }
 
 /// One request and one answer over a connected upstream: both directions at once, in one task.
@@ -89,8 +95,15 @@ extension Exchange {
             {
                 return clientIsGone()
             }
+            if transaction.isClientAwaited {
+                let uploaded = upload.contentBytes
+                if let end = await awaitClient(client, &transaction, uploaded: uploaded) {
+                    return end
+                }
+                continue
+            }
             let deadline = transaction.lastProgress.advanced(
-                byNanoseconds: patience(client, transaction))
+                byNanoseconds: patience(transaction))
             if await client.waiter.wait(until: deadline) == .timedOut {
                 return timedOut(transaction)
             }
@@ -238,7 +251,7 @@ extension Exchange {
     }
 
     /// The request itself turned out to be wrong while it was forwarded.
-    private func broken(_ failure: RequestFailure, _ transaction: Transaction) -> TransactionEnd {
+    func broken(_ failure: RequestFailure, _ transaction: Transaction) -> TransactionEnd {
         transaction.download == nil ? .failed(failure) : cutOff(failure)
     }
 
@@ -259,12 +272,13 @@ extension Exchange {
     }
 
     /// A part of the answer is out; what is left to say is that it is not complete.
-    private func cutOff(_ failure: RequestFailure) -> TransactionEnd {
+    func cutOff(_ failure: RequestFailure) -> TransactionEnd {
         record.failure = failure
         return .answered(.reset, isReusable: false)
     }
 
-    private func timedOut(_ transaction: Transaction) -> TransactionEnd {
+    /// Nothing moved for too long.
+    func timedOut(_ transaction: Transaction) -> TransactionEnd {
         switch transaction.obstacle {
         case .clientBody: broken(.clientTimeout, transaction)
         case .upstreamIntake: broken(.upstreamIdleTimeout, transaction)
@@ -274,9 +288,10 @@ extension Exchange {
         }
     }
 
-    private func patience(_ client: ClientConnection, _ transaction: Transaction) -> Int64 {
+    private func patience(_ transaction: Transaction) -> Int64 {
         switch transaction.obstacle {
-        case .clientBody, .clientIntake: client.listener.idleNanoseconds
+        // Whoever waits for the client has a patience of its own.
+        case .clientBody, .clientIntake: .max
         case .upstreamIntake, .answerBody: transaction.pool.idleNanoseconds
         case .answerHead: transaction.pool.responseHeadNanoseconds
         }

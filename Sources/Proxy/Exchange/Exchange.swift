@@ -75,6 +75,10 @@ final class Exchange {
         } catch {
             return await end(client, after: error)
         }
+        if state.isShedding {
+            record.failure = .memoryLimit
+            return await refuse(client, .overloaded)
+        }
         identify(client)
         if client.session != nil && isMisdirected(client) {
             record.failure = .misdirected
@@ -170,7 +174,11 @@ final class Exchange {
                 if await client.waiter.wait(until: deadline) == .timedOut { throw .headerTimeout }
             }
         }
-        if client.transport.carriesOneMessage { readMessageEnds(client.transport) }
+        if client.transport.carriesOneMessage {
+            readMessageEnds(client.transport)
+        } else if client.requestsLeft <= 0 {
+            endConnection(client)
+        }
         input.pin(head.length)
         // The head may have taken its time; keys and pools are those of the newest configuration.
         takeConfiguration()
@@ -185,6 +193,13 @@ final class Exchange {
         if head.framing == .none && stream.hasContent && !isLengthKnown && !head.wantsWebSocket {
             head.framing = .untilClose
         }
+    }
+
+    /// The connection has served what it may.
+    private func endConnection(_ client: ClientConnection) {
+        head.isPersistent = false
+        state.recorder.connection(
+            .limited(.requestsPerConnection), listener: client.listener.name)
     }
 
     private func takeConfiguration() {

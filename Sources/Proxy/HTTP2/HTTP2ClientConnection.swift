@@ -35,6 +35,10 @@ final class HTTP2ClientConnection {
         idleSince = state.loop.now
         link.owner = self
         link.session.onRequest = { [unowned self] stream in begin(stream) }
+        link.session.onRefusal = { [unowned self] in
+            if isShuttingDown { return }
+            state.recorder.connection(.limited(.http2Streams), listener: origin.listener.name)
+        }
         if let received {
             link.take(received)
             received.removeAll()
@@ -45,6 +49,7 @@ final class HTTP2ClientConnection {
 
     private func begin(_ stream: HTTP2Stream) {
         origin.setActive(true)
+        if origin.countStream() { startShutdown() }
         let request = ClientConnection(stream, of: origin)
         request.open()
         state.startServing(request)
@@ -55,6 +60,7 @@ final class HTTP2ClientConnection {
         let hasStreams = session.hasStreams
         if hasStreams { idleSince = state.loop.now }
         origin.setActive(hasStreams)
+        origin.noteIdle(since: idleSince)
         if session.leftoverCount == 0 {
             leftoversDueAt = .never
         } else if leftoversDueAt == .never {
@@ -85,6 +91,21 @@ final class HTTP2ClientConnection {
         idleSince.advanced(byNanoseconds: patience)
     }
 
+    /// Tells, once, why the connection has to end.
+    private func note(_ failure: HTTP2Failure) {
+        if closesAt != .never { return }
+        let listener = origin.listener.name
+        state.recorder.connection(.http2Failed(failure), listener: listener)
+        if failure == .stalled {
+            state.recorder.connection(.limited(.headerTimeout), listener: listener)
+        }
+        if failure != .flood { return }
+        state.recorder.connection(.limited(.http2Flood), listener: listener)
+        state.notices.note(
+            .http2Flood, "a connection was ended", listener: listener, client: origin.peerHost,
+            now: state.loop.now, log: state.log)
+    }
+
     /// Takes no more streams, after a notice so that those on the way are not lost.
     private func startShutdown() {
         if isShuttingDown { return }
@@ -101,6 +122,7 @@ final class HTTP2ClientConnection {
 
 extension HTTP2ClientConnection: HTTP2LinkOwner {
     func linkMoved() {
+        if let failure = link.session.failure { note(failure) }
         if link.hasFailed || link.session.isOver { startClosing() }
         if closesAt != .never && link.isFlushed && !link.session.hasStreams {
             link.finishWriting()
@@ -122,6 +144,7 @@ extension HTTP2ClientConnection: Sleeper {
     func awaken(_ reason: WakeReason) {
         if link.isClosed { return }
         let now = state.loop.now
+        if now >= stallDeadline { origin.noteIdleTimeout() }
         if origin.isAborted || now >= closesAt || now >= stallDeadline { return link.close() }
         link.readAll()
         if link.isClosed { return }
@@ -131,11 +154,12 @@ extension HTTP2ClientConnection: Sleeper {
             leftoversDueAt = .never
             link.session.dropLeftovers(patience: Int(clamping: patience / lookInterval))
         }
-        if state.isDraining { startShutdown() }
+        if state.isDraining || origin.isDismissed { startShutdown() }
         if now >= shutdownAt {
             shutdownAt = .never
             link.session.finishShutdown()
         } else if !link.session.hasStreams && now >= idleDeadline {
+            origin.noteIdleTimeout()
             link.session.finishShutdown()
             startClosing()
         }

@@ -12,8 +12,14 @@ public enum RequestFailure: String, Sendable, CaseIterable {
     case clientTimeout = "client_timeout"
     case bodyTooLarge = "body_too_large"
     case headerTimeout = "header_timeout"
+    /// The body came more slowly than it may.
+    case bodyRate = "body_rate"
+    /// The answer was taken more slowly than it may be.
+    case answerRate = "answer_rate"
     case misdirected
     // Ours.
+    /// Memory was short.
+    case memoryLimit = "memory_limit"
     case noRoute = "no_route"
     case webSocketNotSupported = "websocket_not_supported"
     /// Neither side of a WebSocket sent anything for too long.

@@ -1,3 +1,4 @@
+public import HTTP
 public import TLS
 
 /// Where a loop's records go. One object per event loop, called only on it: keep it cheap, never
@@ -25,4 +26,10 @@ public enum ConnectionEvent: Sendable {
     case secured(isResumed: Bool)
     /// Its TLS handshake will not be.
     case handshakeFailed(TLSError.Kind)
+    /// It, or a request on it, ran into a limit, and no record will say so.
+    case limited(Limit)
+    /// It was idle, and its place was needed.
+    case dismissed
+    /// It spoke HTTP/2, and was ended for what it did.
+    case http2Failed(HTTP2Failure)
 }

@@ -46,6 +46,16 @@ final class LoopState {
     var date = DateStamp()
     /// No request may begin any more.
     private(set) var isDraining = false
+    /// Memory is short: requests and connections are refused.
+    var isShedding = false
+    /// Client connections of the process.
+    let ledger: ConnectionLedger
+    /// What becomes of those that there is no room for.
+    let turnedAway = TurnedAway()
+    /// What the log says of them.
+    var notices = LimitNotices()
+    /// When idle connections may be looked for again.
+    var looksForRoomAt = MonotonicInstant(nanoseconds: 0)
 
     /// Room for bytes that are taken from a transport and handed on at once.
     let scratch = ByteBuffer(capacity: 64 << 10)
@@ -77,8 +87,10 @@ final class LoopState {
     init(
         loop: EventLoop, serving: ServingConfiguration, keys: KeySnapshot,
         recorder: any RequestRecorder,
-        log: any EventLog, requestRefetch: @escaping @Sendable (String) -> Void
+        log: any EventLog, requestRefetch: @escaping @Sendable (String) -> Void,
+        ledger: ConnectionLedger = ConnectionLedger()
     ) {
+        self.ledger = ledger
         self.loop = loop
         self.serving = serving
         self.recorder = recorder
@@ -227,6 +239,12 @@ final class LoopState {
     /// Client connections that are open.
     var connectionCount: Int { connections.count }
 
+    /// The same, in no order; streams of HTTP/2 are among them.
+    var openConnections: some Collection<ClientConnection> { connections.values }
+
+    /// Connections are open for further requests.
+    var keepsConnections: Bool { !isDraining && !isShedding }
+
     /// A client connection was accepted.
     func began(_ connection: ClientConnection) {
         connections[ObjectIdentifier(connection)] = connection
@@ -268,6 +286,12 @@ final class LoopState {
     func sweep() {
         for pool in pools { pool.sweep(now: loop.now) }
         releaseIdleExchanges()
+    }
+
+    /// Gives back the buffers that no request uses.
+    func releaseSpareExchanges() {
+        spareExchanges.removeAll()
+        idleExchangeCount = 0
     }
 
     /// Gives the buffers of a burst that is over back to the system.

@@ -20,6 +20,7 @@ public actor ProxyServer {
     private let log: any EventLog
     private var workers: [Worker] = []
     private var listening: Listening
+    private let ledger = ConnectionLedger()
     private var prepared: [(Listener, [ListeningDescriptor])] = []
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
@@ -44,6 +45,7 @@ public actor ProxyServer {
         makeRecorder: @escaping @Sendable (Int) -> any RequestRecorder,
         requestRefetch: @escaping @Sendable (String) -> Void
     ) async throws {
+        adoptCeiling(serving.configuration.server)
         do {
             let opened = try open(serving.configuration.listeners, count: serving.workerCount)
             try await startWorkers(
@@ -68,7 +70,7 @@ public actor ProxyServer {
             let worker = Worker(
                 loop: workerLoop, serving: serving, keys: keys,
                 makeRecorder: { makeRecorder(index) }, log: log,
-                requestRefetch: requestRefetch)
+                requestRefetch: requestRefetch, ledger: ledger)
             if !Thread.start(named: "worker \(index)", { workerLoop.run() }) {
                 throw Errno.noMemory
             }
@@ -117,6 +119,7 @@ public actor ProxyServer {
     public func adopt(_ serving: ServingConfiguration, keys: KeySnapshot) async {
         let added = prepared
         prepared = []
+        adoptCeiling(serving.configuration.server)
         for worker in workers { await worker.adopt(serving, keys: keys) }
         do throws(Errno) {
             try await accept(added)
@@ -187,6 +190,23 @@ public actor ProxyServer {
             waiter = Waiter(loop: loop)
             answers = Array(repeating: nil, count: count)
         }
+    }
+
+    private func adoptCeiling(_ server: Server) {
+        let descriptors = Syscalls.descriptorLimit()
+        let ceiling =
+            server.maxConnections ?? ConnectionLedger.ceiling(descriptors: descriptors)
+        ledger.adopt(ceiling: ceiling)
+        let isTight = ceiling > ConnectionLedger.ceiling(descriptors: descriptors)
+        log.log(
+            isTight ? .warning : .info,
+            isTight ? "max_connections is more than open files allow" : "client connections",
+            [("max_connections", String(ceiling)), ("open_files", String(descriptors))])
+    }
+
+    /// Refuses requests and connections for want of memory, or goes on.
+    public func shed(_ isShedding: Bool) async {
+        for worker in workers { await worker.shed(isShedding) }
     }
 
     /// Stops accepting, waits for requests in flight, and ends the loops.

@@ -20,6 +20,18 @@ final class ServedListener: Sendable {
     /// Without a byte in either direction, and between requests.
     let idleNanoseconds: Int64
 
+    /// Bytes per second of a body, and of an answer; 0 for any rate.
+    let bodyRate: UInt64
+    let answerRate: UInt64
+    /// How long a client may be waited for before its rate counts.
+    let graceNanoseconds: Int64
+    /// Requests of one connection.
+    let requestLimit: Int
+    /// Pipelined requests that are served in a row.
+    let turnLimit: UInt8
+    /// How many connections there are, over all loops.
+    let ledger: ListenerLedger
+
     /// `protocols` has `h2`.
     let servesHTTP2: Bool
     /// `protocols` has `http/1.1`.
@@ -29,17 +41,47 @@ final class ServedListener: Sendable {
     let tls: TLSServer?
 
     /// Prepares a listener's settings.
-    init(_ listener: Listener, tls: TLSServer? = nil) {
+    init(
+        _ listener: Listener, tls: TLSServer? = nil, ledger: ListenerLedger = ListenerLedger()
+    ) {
         self.listener = listener
         self.tls = tls
         name = listener.name
+        self.ledger = ledger
+        let limits = listener.limits
         headLimits = HeadLimits(
-            bytes: listener.limits.headerBytes, fields: listener.limits.headers)
+            bytes: limits.headerBytes, fields: limits.headers, target: limits.url)
+        bodyRate = limits.bodyRate
+        answerRate = limits.answerRate
+        graceNanoseconds = limits.rateGrace.nanoseconds
+        requestLimit = limits.requestsPerConnection ?? .max
+        turnLimit = UInt8(clamping: limits.pipelined)
         bodyLimit = listener.limits.body
         headerNanoseconds = listener.limits.headerTimeout.nanoseconds
         servesHTTP2 = listener.protocols.contains(.http2)
         servesHTTP1 = listener.protocols.contains(.http1)
         idleNanoseconds = listener.limits.idleTimeout.nanoseconds
+    }
+
+    /// Counts one connection more.
+    ///
+    /// - Returns: the limit that is in the way; nil when it was counted.
+    func enter(_ network: IPAddress?) -> Limit? {
+        let limits = listener.limits
+        return ledger.enter(
+            limit: limits.connections,
+            network: network.flatMap { network in
+                limits.connectionsPerNetwork.map { (network, $0) }
+            })
+    }
+
+    /// What a connection of this peer is counted as: a trusted proxy's are many clients', and a local
+    /// socket's nobody knows.
+    func place(of address: IPAddress?) -> ConnectionPlace {
+        guard listener.limits.connectionsPerNetwork != nil, let address, !isTrusted(address) else {
+            return ConnectionPlace(network: nil)
+        }
+        return ConnectionPlace(network: address.clientNetwork)
     }
 
     /// Whether an address belongs to a proxy whose forwarding fields are believed.

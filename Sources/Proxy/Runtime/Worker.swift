@@ -1,4 +1,5 @@
 public import Configuration
+internal import Policy
 public import Reactor
 internal import Replay
 internal import TLS
@@ -44,15 +45,17 @@ public actor Worker {
     ///   - makeRecorder: Makes this loop's own recorder.
     ///   - requestRefetch: Asks for a project's keys again, because a token names a key that is not
     ///     among them.
+    ///   - ledger: Counts client connections of all loops.
     public init(
         loop: EventLoop, serving: ServingConfiguration, keys: KeySnapshot,
         makeRecorder: @Sendable () -> any RequestRecorder, log: any EventLog,
-        requestRefetch: @escaping @Sendable (String) -> Void
+        requestRefetch: @escaping @Sendable (String) -> Void,
+        ledger: ConnectionLedger = ConnectionLedger()
     ) {
         self.loop = loop
         state = LoopState(
             loop: loop, serving: serving, keys: keys, recorder: makeRecorder(), log: log,
-            requestRefetch: requestRefetch)
+            requestRefetch: requestRefetch, ledger: ledger)
     }
 
     /// Starts what the loop does besides serving: handing log lines on, closing what lies idle.
@@ -99,7 +102,14 @@ public actor Worker {
     }
 
     private func served(_ listener: Listener, by serving: ServingConfiguration) -> ServedListener {
-        ServedListener(listener, tls: serving.tls.server(of: listener.listen))
+        ServedListener(
+            listener, tls: serving.tls.server(of: listener.listen),
+            ledger: state.ledger.listener(listener.listen))
+    }
+
+    /// Refuses requests and connections for want of memory, or goes on.
+    func shed(_ isShedding: Bool) {
+        state.shed(isShedding)
     }
 
     /// Verifies with these keys from now on.
@@ -184,13 +194,37 @@ public actor Worker {
     private func acceptSome(_ acceptor: Acceptor, limit: Int) throws(Errno) -> Bool {
         for _ in 0..<limit {
             guard let (socket, peer) = try acceptor.socket.accept() else { return false }
-            guard let transport = transport(over: socket, acceptor.listener) else { continue }
+            let listener = acceptor.listener
+            let place = listener.place(of: IPAddress(bytes: peer.ipBytes.span))
+            if let limit = state.admit(listener, network: place.network) {
+                turnAway(socket, peer, listener, limit)
+                continue
+            }
+            guard let transport = transport(over: socket, listener) else {
+                state.leave(listener, place)
+                continue
+            }
             let connection = ClientConnection(
-                transport, peer: peer, listener: acceptor.listener, state: state)
+                transport, peer: peer, listener: listener, state: state, place: place)
             connection.open()
             start(connection)
         }
         return true
+    }
+
+    private func turnAway(
+        _ socket: Socket, _ peer: SocketAddress, _ listener: ServedListener, _ limit: Limit
+    ) {
+        state.recorder.connection(.limited(limit), listener: listener.name)
+        state.notices.note(
+            limit, "a connection was turned away", listener: listener.name, client: peer.host,
+            now: loop.now, log: state.log)
+        guard state.turnedAway.hasRoom(for: listener) else { return socket.close() }
+        Task.immediate(executorPreference: loop) { await refuse(socket) }
+    }
+
+    private func refuse(_ socket: Socket) async {
+        await state.turnedAway.refuse(socket, state)
     }
 
     /// Nil, and the connection is closed, when there is no memory for TLS.

@@ -21,7 +21,8 @@ extension Service: AdminControl {
             claimStore: { [claims] in claims.store.map { ClaimStoreStatus($0) } },
             certificates: certificates,
             upstreamHealth: { health.assumeIsolated { $0.status } },
-            admin: access, drained: { self.assumeIsolated { $0.drained } })
+            admin: access, drained: { self.assumeIsolated { $0.drained } },
+            memory: memory)
         let pages = AdminPages(
             metrics: page, readiness: readiness, access: access, control: self, events: log)
         let admin = AdminServer(loop: loop, pages: pages, events: log)

@@ -38,6 +38,8 @@ actor Service {
     let access = AdminAccess()
     /// What operators took out of service.
     var drains = ServerDrains()
+    /// For readiness and the metrics.
+    let memory = MemoryReport()
     /// What the loops have, or are about to get.
     private(set) var serving: ServingConfiguration
     /// The process is ending.
@@ -94,7 +96,7 @@ actor Service {
             })
         self.keeper = keeper
         // Probes are answered on this loop too, so the keeper's state is at hand without a wait.
-        readiness = Readiness {
+        readiness = Readiness(memory: memory) {
             handedOut.confirm(keeper.assumeIsolated { $0.status }, at: loop.now)
         }
     }
@@ -122,6 +124,7 @@ actor Service {
         }
         Task.immediate(executorPreference: loop) { await purgeRegularly() }
         Task.immediate(executorPreference: loop) { await watchCertificates() }
+        Task.immediate(executorPreference: loop) { await watchMemory() }
         Task.immediate(executorPreference: loop) { await feedWatchdog() }
         while true {
             while let signal = nextSignal() {

@@ -57,7 +57,7 @@ struct ProblemTests {
                 "upstream_unreachable": 502, "upstream_reset": 502,
                 "upstream_protocol": 502, "upstream_timeout": 504,
                 "version_not_supported": 505, "websocket_not_supported": 501,
-                "upstream_unavailable": 503,
+                "upstream_unavailable": 503, "overloaded": 503,
             ])
         for code in ProxyProblem.allCases { #expect(code.problem.code == code.rawValue) }
     }
