@@ -42,6 +42,33 @@ struct HostTests {
         #expect(try outcome(row.input).accepted().port == row.expected)
     }
 
+    @Test("P5: a head that served another request before understands each host as a new one does")
+    func rereadsHosts() {
+        var generator = SeededGenerator(seed: 20_261_130)
+        let hosts = [
+            "a.example", "A.example", "a.example:80", "a.example:81", "127.0.0.1", "127.0.0.1:1",
+            "127.1", "", "a..b", "[::1]", "[::1]:5", "[::1", "b",
+        ]
+        var reused = RequestHead()
+        for _ in 0..<2_000 {
+            let target = ["/", "http://a.example/"].randomElement(using: &generator) ?? ""
+            let version = Int.random(in: 0...1, using: &generator)
+            let host = hosts.randomElement(using: &generator) ?? ""
+            let field = Bool.random(using: &generator) ? "Host: \(host)\r\n" : ""
+            let input = bytes("GET \(target) HTTP/1.\(version)\r\n\(field)\r\n")
+            var fresh = RequestHead()
+            #expect(isRead(input, into: &reused) == isRead(input, into: &fresh), "\(text(input))")
+            #expect(
+                reused.target.host == fresh.target.host && reused.target.port == fresh.target.port,
+                "\(text(input))")
+        }
+    }
+
+    private func isRead(_ input: [UInt8], into head: inout RequestHead) -> Bool {
+        var parser = RequestParser(limits: HeadLimits(bytes: 4096, fields: 10))
+        return (try? parser.parse(input.span, into: &head)) ?? false
+    }
+
     @Test(
         "P5: refuses every other spelling",
         arguments: [

@@ -38,6 +38,8 @@ public struct RequestHead: Sendable {
     public var acceptsTrailers = false
     /// Bytes of the head with its blank line, and of empty lines that were skipped before it.
     public var length = 0
+    /// What the head before this one was for: one connection's requests mostly go to one host.
+    var lastHost = LastHost()
 
     public init() {}
 }

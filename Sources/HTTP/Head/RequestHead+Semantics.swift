@@ -33,13 +33,22 @@ extension RequestHead {
     ) throws(MalformedMessage) {
         if let line = fields.first(.host) {
             guard fields.count(of: .host) == 1 else { throw MalformedMessage(.host) }
-            target.port = try Authority.parse(bytes, line.value, into: &target.host)
+            try interpretHost(bytes, line.value)
             if let authority { try compare(bytes, authority) }
         } else if version == .http11 {
             throw MalformedMessage(.host)
         } else if let authority {
-            target.port = try Authority.parse(bytes, authority.range, into: &target.host)
+            try interpretHost(bytes, authority.range)
         }
+    }
+
+    @inline(__always)
+    private mutating func interpretHost(
+        _ bytes: Span<UInt8>, _ range: ByteRange
+    ) throws(MalformedMessage) {
+        if !lastHost.isWritten(bytes.slice(range)) { try lastHost.read(bytes, range) }
+        target.host = lastHost.host
+        target.port = lastHost.port
     }
 
     private func compare(

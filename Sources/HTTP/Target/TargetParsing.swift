@@ -9,7 +9,8 @@ extension RequestTarget {
             isRewritten = false
             rewritten.removeAll(keepingCapacity: true)
         }
-        host.removeAll(keepingCapacity: true)
+        // Its memory is the last host's, who may be asked for again.
+        host = []
         port = nil
     }
 
