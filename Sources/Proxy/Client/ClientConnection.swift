@@ -178,14 +178,11 @@ final class ClientConnection {
         return false
     }
 
-    /// One request more begins on the connection, or a stream of it.
-    ///
-    /// - Returns: whether it is the last one.
-    func countStream() -> Bool {
+    /// One request more begins as a stream of the connection.
+    func countStream() {
         requestsLeft &-= 1
-        if requestsLeft != 0 { return false }
+        if requestsLeft != 0 { return }
         state.recorder.connection(.limited(.requestsPerConnection), listener: listener.name)
-        return true
     }
 
     /// Nothing is under way, as of now.

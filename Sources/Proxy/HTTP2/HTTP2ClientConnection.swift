@@ -8,6 +8,9 @@ final class HTTP2ClientConnection {
     /// trip, generously (RFC 9113, section 6.8).
     private static let shutdownNotice = Duration.milliseconds(500)
 
+    /// Requests beyond `requests_per_connection` while there is no moment without any.
+    private static let overtime = 128
+
     /// The connection as it was accepted: peer, listener, transport and accounting.
     private let origin: ClientConnection
     private let state: LoopState
@@ -49,7 +52,7 @@ final class HTTP2ClientConnection {
 
     private func begin(_ stream: HTTP2Stream) {
         origin.setActive(true)
-        if origin.countStream() { startShutdown() }
+        origin.countStream()
         let request = ClientConnection(stream, of: origin)
         request.open()
         state.startServing(request)
@@ -61,6 +64,9 @@ final class HTTP2ClientConnection {
         if hasStreams { idleSince = state.loop.now }
         origin.setActive(hasStreams)
         origin.noteIdle(since: idleSince)
+        // There are clients that give up all requests under way when they hear of it, so that waits
+        // for a moment without any; but not for ever.
+        if origin.requestsLeft <= (hasStreams ? -Self.overtime : 0) { startShutdown() }
         if session.leftoverCount == 0 {
             leftoversDueAt = .never
         } else if leftoversDueAt == .never {

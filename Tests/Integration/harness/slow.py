@@ -167,5 +167,5 @@ if __name__ == "__main__":
     name, port, count, seconds, *rest = sys.argv[1:]
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
-    path, source = (rest + ["/", ""])[:2] if len(rest) < 2 else rest[:2]
+    path, source = rest + ["/", ""][len(rest):]
     print(json.dumps(run(KINDS[name], int(port), int(count), float(seconds), path, source)))
