@@ -3,6 +3,7 @@
 `FLOOD_SECONDS` makes each flood longer; `-s` shows the figures.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -60,16 +61,20 @@ def cpu_seconds(proxy) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def latencies(proxy, seconds: float) -> list[float]:
-    """How long requests of a polite client take, one after the other, in milliseconds, sorted."""
-    taken = []
+def latencies(proxies, seconds: float) -> list[list[float]]:
+    """How long requests of a polite client to each of these take, in turns, in milliseconds, sorted.
+
+    In turns, so that whatever else the machine does, the attacker's own part of it too, is in both figures."""
+    taken = [[] for _ in proxies]
     end = time.monotonic() + seconds
-    with Client(proxy.port) as client:
-        while time.monotonic() < end or len(taken) < 100:
-            begun = time.monotonic()
-            assert client.ask("GET", "/enforced/x").status == 401
-            taken.append((time.monotonic() - begun) * 1000)
-    return sorted(taken)
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(Client(proxy.port)) for proxy in proxies]
+        while time.monotonic() < end or len(taken[0]) < 100:
+            for client, values in zip(clients, taken):
+                begun = time.monotonic()
+                assert client.ask("GET", "/enforced/x").status == 401
+                values.append((time.monotonic() - begun) * 1000)
+    return [sorted(values) for values in taken]
 
 
 def at(percent: float, sorted_values: list[float]) -> float:
@@ -77,19 +82,15 @@ def at(percent: float, sorted_values: list[float]) -> float:
 
 
 @pytest.fixture(scope="module")
-def calm(module_proxy) -> list[float]:
-    """The same measurement while as much of the machine is taken by something else."""
-    latencies(module_proxy, 0.3)
-    burner = launch("burn", 0, SECONDS + 5)
-    time.sleep(0.3)
-    values = latencies(module_proxy, SECONDS + 0.5)
-    burner.kill()
-    burner.wait()
-    return values
+def quiet(module_origin, key_file):
+    """Another proxy, which nobody floods."""
+    with running_proxy([module_origin], key_file, listener=f"{LISTENER}\n{LIMITS}", workers=1,
+                       log='access = "off"') as proxy:
+        yield proxy
 
 
-@pytest.mark.parametrize("flood", [flood.__name__ for flood in floods.FLOODS])
-def test_W9_a_flood_is_bounded(proxy, origin, calm, flood):
+def measure(proxy, quiet, flood: str) -> tuple[int, list[float], list[float]]:
+    """One flood: the bytes that it made the proxy take, and how long others waited there and at the quiet one."""
     resident, cpu = proxy.resident_bytes(), cpu_seconds(proxy)
     begun = time.monotonic()
     attacker = launch(flood, proxy.port, SECONDS + 0.3)
@@ -102,7 +103,7 @@ def test_W9_a_flood_is_bounded(proxy, origin, calm, flood):
     watcher = threading.Thread(target=watch)
     watcher.start()
     time.sleep(0.3)
-    values = latencies(proxy, SECONDS)
+    values, calm = latencies([proxy, quiet], SECONDS)
     out, _ = attacker.communicate(timeout=20)
     stop.set()
     watcher.join()
@@ -112,10 +113,19 @@ def test_W9_a_flood_is_bounded(proxy, origin, calm, flood):
     print(f"{flood}: {told['connections']} connections, {told['sent'] / 1e6:.1f} MB sent; memory +{grown / 1024:.0f} KiB, "
           f"cpu {share:.0%}; others p50 {at(50, values):.2f} ms (calm {at(50, calm):.2f}), "
           f"p99 {at(99, values):.2f} ms (calm {at(99, calm):.2f})")
-    assert grown < 24 << 20
-    # Room for a machine that does other things; the figures above say what it was.
-    assert at(50, values) < 2 * at(50, calm) + 10
-    assert at(99, values) < 2 * at(99, calm) + 100
+    return grown, values, calm
+
+
+@pytest.mark.parametrize("flood", [flood.__name__ for flood in floods.FLOODS])
+def test_W9_a_flood_is_bounded(proxy, origin, quiet, flood):
+    # A flood that keeps others waiting does so every time; a machine that does something else in between does not.
+    for attempt in range(3):
+        grown, values, calm = measure(proxy, quiet, flood)
+        assert grown < 24 << 20
+        # Room for the figures of a debug build; those above say what they were.
+        if at(50, values) < 2 * at(50, calm) + 10 and at(99, values) < 2 * at(99, calm) + 100:
+            return
+    raise AssertionError(f"others waited {at(50, values):.1f} ms (p50) and {at(99, values):.1f} ms (p99), three times")
 
 
 def test_W9_ten_thousand_streams_that_never_finish(start, origin):

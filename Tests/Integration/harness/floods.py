@@ -172,11 +172,7 @@ def run(flood, port: int, seconds: float) -> dict:
 
 if __name__ == "__main__":
     name, port, seconds = sys.argv[1:]
-    if name == "burn":
-        end = time.monotonic() + float(seconds)
-        while time.monotonic() < end:
-            pass
-    elif name == "sink":
+    if name == "sink":
         with socket.create_server(("127.0.0.1", int(port))) as server:
             while True:
                 with server.accept()[0] as sock:
