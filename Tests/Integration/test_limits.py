@@ -461,3 +461,58 @@ def test_a_rate_of_nothing_is_any_rate(start, origin):
             connection.send(b"b")
             threading.Event().wait(0.05)
         assert connection.read_response().status == 200
+
+
+# The backend's side
+
+
+def test_times_of_a_backend_have_limits_and_words(start, new_origin):
+    origin = new_origin()
+    full = socket.create_server(("127.0.0.1", 0), backlog=0)
+    fillers = [socket.socket() for _ in range(4)]
+    for filler in fillers:
+        filler.setblocking(False)
+        filler.connect_ex(full.getsockname())
+    proxy = start(origin, upstream='timeouts = { response_header = "300ms", idle = "400ms" }', extra=f'''
+[upstream.full]
+servers = ["127.0.0.1:{full.getsockname()[1]}"]
+timeouts = {{ connect = "300ms" }}
+''' + route("full", upstream="full", app_check="off"))
+    origin.on("/open/silent", lambda exchange: exchange.peer_closed() and exchange.close())
+    origin.on("/open/stalls", lambda exchange: (exchange.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart"),
+                                                exchange.peer_closed(), exchange.close()))
+    for target, status, word in (("/full/x", 504, "upstream_connect_timeout"),
+                                 ("/open/silent", 504, "upstream_header_timeout"),
+                                 ("/open/stalls", 200, "upstream_idle_timeout")):
+        with proxy.connect() as connection:
+            connection.send(request("GET", target))
+            assert connection.read_head().status == status
+            if status == 200:
+                connection.stream.take_rest()
+        assert proxy.access_of(target)["failure"] == word
+        proxy.expect_metric(1, "portcullis_request_failures_total", failure=word)
+    for sock in (*fillers, full):
+        sock.close()
+
+
+@pytest.mark.parametrize("head", [
+    b"HTTP/1.1 200 OK\r\nX: " + b"a" * (64 << 10) + b"\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\n" + b"X: 1\r\n" * 257 + b"\r\n",
+    b"HTTP/1.1 103 Early Hints\r\n\r\n" * 33 + b"HTTP/1.1 204 No Content\r\n\r\n"],
+    ids=["bytes", "fields", "interim"])
+def test_an_answers_head_has_limits(proxy, origin, head):
+    def script(exchange):
+        try:
+            exchange.send(head)
+        except OSError:
+            pass
+        exchange.close()
+
+    origin.on("/open/large", script)
+    before = proxy.metric("portcullis_request_failures_total", failure="upstream_protocol")
+    with proxy.connect() as connection:
+        response = connection.ask(request("GET", "/open/large"))
+        assert (response.status, response.code) == (502, "upstream_protocol")
+    proxy.expect_metric(before + 1, "portcullis_request_failures_total", failure="upstream_protocol")
+    # None of the client's limits has anything to do with it.
+    assert hits(proxy, "header_bytes") + hits(proxy, "headers") == 0
