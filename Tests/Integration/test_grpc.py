@@ -17,6 +17,7 @@ ROUTES = "".join((
     route("ios", upstream="grpc", projects=["production"], apps=["ios"], app_check="enforce"),
     route("open", upstream="grpc", app_check="off"),
     route("gone", upstream="gone", app_check="off"),
+    route("scarce", upstream="grpc", app_check="off", rate_limit={"requests": 3, "per": "1h"}),
     route("web", projects=["production"], app_check="enforce", cors={"allow_origins": ["https://app.example.com"]})))
 MEGABYTE = b"m" * (1 << 20)
 
@@ -123,6 +124,14 @@ def test_unary(channel, service, good):
     last = [tuple(pair) for pair in call.trailing_metadata()]
     assert ("x-last", "2") in last and ("x-last-bin", b"\0\1") in last
     assert service.metadata["x-appcheck-verdict"] == "verified" and "x-firebase-appcheck" not in service.metadata
+
+
+def test_a_call_beyond_a_rate_limit_is_resource_exhausted(channel):
+    call = channel.unary_unary("/scarce/Echo")
+    assert [call(b"hello") for _ in range(3)] == [b"hello"] * 3
+    with pytest.raises(grpc.RpcError) as refused:
+        call(b"hello")
+    assert (refused.value.code(), refused.value.details()) == (grpc.StatusCode.RESOURCE_EXHAUSTED, "rate_limited")
 
 
 def test_a_megabyte_both_ways(channel, good):

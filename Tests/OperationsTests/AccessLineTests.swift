@@ -167,3 +167,23 @@ struct AccessLineTests {
         }
     }
 }
+
+@Suite("Access log of rate limits")
+struct LimitLineTests {
+    @Test(
+        "says what a limit did, where it did something",
+        arguments: [
+            ([], nil, nil), ([.rejected], "reject", nil), ([.wouldReject], "would_reject", nil),
+            ([.keyMissing], nil, true), ([.rejected, .keyMissing], "reject", true),
+        ] as [(LimitNote, String?, Bool?)])
+    func fields(limit: LimitNote, word: String?, isKeyMissing: Bool?) throws {
+        let record = RequestRecord()
+        record.limit = limit
+        var formatter = AccessLine()
+        let names = ConfigurationNames(try exampleConfiguration())
+        let line = try parse(render { formatter.append(record, names: names, to: &$0) })
+        #expect(line["rate_limit"]?.text == word)
+        #expect(line["rate_limit_key_missing"] == isKeyMissing.map { .flag($0) })
+        #expect(AccessLine.isWanted(record, .rejected) == limit.contains(.wouldReject))
+    }
+}

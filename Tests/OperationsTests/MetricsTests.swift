@@ -107,7 +107,7 @@ struct MetricsTests {
         for action in Action.allCases {
             #expect(VerdictLabels.columns[VerdictLabels.column(of: action)] == action.rawValue)
         }
-        #expect(VerdictLabels.rows.count == 23)
+        #expect(VerdictLabels.rows.count == 24)
         #expect(RequestFailure.allCases.count <= WordCounters<RequestFailure>.capacity)
         #expect(
             MalformedMessage.Kind.allCases.count <= WordCounters<MalformedMessage.Kind>.capacity)

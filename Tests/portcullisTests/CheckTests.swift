@@ -74,6 +74,10 @@ struct CheckTests {
                   STORE  WHERE                                                      LIMITED-USE UP TO  WHEN UNAVAILABLE
                   redis  mymaster of Sentinels s1:26379, s2:26379, database 3, TLS  10m                allow
 
+                Limits:
+                  LIMIT          OF EACH CLIENT                                                            CLIENTS  MEMORY, AT MOST
+                  verifications  500 bad tokens a second (burst 5000) of each network, IPv4 /32, IPv6 /48  100000   5 MiB
+
                 Listeners:
                   LISTEN          SERVES            TRUSTS X-FORWARDED-* FROM
                   0.0.0.0:8080    http/1.1          10.0.0.0/8

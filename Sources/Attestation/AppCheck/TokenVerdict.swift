@@ -30,4 +30,7 @@ public enum TokenVerdict: Sendable {
     case keysUnavailable(project: Int)
     /// The token's `kid` is not in the key set of its project; a refetch may help.
     case unknownKey(project: Int)
+    /// Nothing is wrong with its form, but its signature was not computed: it was not worth it
+    /// (`admits` of ``TokenVerifier/verify(_:now:keys:admits:)``).
+    case notAdmitted
 }

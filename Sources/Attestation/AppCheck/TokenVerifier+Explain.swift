@@ -1,5 +1,5 @@
 extension TokenVerifier {
-    /// Every step of ``verify(_:now:keys:)`` with its outcome.
+    /// Every step of ``verify(_:now:keys:admits:)`` with its outcome.
     ///
     /// Other than `verify` it goes on after a failure as far as it can: whoever looks for a mistake
     /// wants to see all of them. All steps hold exactly when the verdict is `verified`.
@@ -20,7 +20,7 @@ extension TokenVerifier {
         }
     }
 
-    /// What ``verify(_:now:keys:)`` would come to if the signature held. For people who have no keys
+    /// What ``verify(_:now:keys:admits:)`` would come to if the signature held. For people who have no keys
     /// at hand, never for a decision about a request.
     public func assumingSignature(_ token: Span<UInt8>, now: Int64) -> TokenVerdict {
         let verdict = verify(token, now: now) { _ in nil }

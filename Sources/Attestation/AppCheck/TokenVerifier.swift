@@ -21,8 +21,11 @@ public struct TokenVerifier: Sendable {
     ///   - now: Unix seconds.
     ///   - keys: The current key set of a project, or nil when none was ever loaded or the last is
     ///     too old.
+    ///   - admits: Asked once, where nothing is left but what is expensive: whether the signature is
+    ///     to be computed.
     public func verify(
-        _ token: Span<UInt8>, now: Int64, keys: (Int) -> KeySet?
+        _ token: Span<UInt8>, now: Int64, keys: (Int) -> KeySet?,
+        admits: () -> Bool = { true }
     ) -> TokenVerdict {
         switch NotAToken.recognize(token) {
         case .placeholder: return .attestationFailed
@@ -38,6 +41,7 @@ public struct TokenVerifier: Sendable {
         guard let key = Self.key(for: decoded, in: keySet) else {
             return .unknownKey(project: project)
         }
+        guard admits() else { return .notAdmitted }
         guard Self.isSigned(decoded, token, by: key) else { return .invalid(.signature) }
         return verdict(on: decoded.claims, project: project, key: key, now: now)
     }

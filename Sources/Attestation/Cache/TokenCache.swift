@@ -35,7 +35,7 @@ public final class TokenCache {
     ///
     /// - Parameters:
     ///   - now: Unix seconds.
-    ///   - keys: As for ``TokenVerifier/verify(_:now:keys:)``.
+    ///   - keys: As for ``TokenVerifier/verify(_:now:keys:admits:)``.
     public func lookup(
         _ token: Span<UInt8>, now: Int64, keys: (Int) -> KeySet?
     ) -> VerifiedToken? {
@@ -59,7 +59,7 @@ public final class TokenCache {
         return entry.verified
     }
 
-    /// Keeps a token that ``TokenVerifier/verify(_:now:keys:)`` has just verified; does nothing for
+    /// Keeps a token that ``TokenVerifier/verify(_:now:keys:admits:)`` has just verified; does nothing for
     /// a value that no verifier made.
     ///
     /// - Parameter now: Unix seconds: what is past its time makes room first.

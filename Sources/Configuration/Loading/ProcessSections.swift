@@ -24,6 +24,7 @@ extension ConfigurationLoader {
             server.maxConnections = count
         }
         if let limit = table.setting("memory_limit") { readMemoryLimit(limit, into: &server) }
+        server.verifications = readVerifications(table)
         return server
     }
 

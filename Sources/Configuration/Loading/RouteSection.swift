@@ -84,6 +84,7 @@ extension ConfigurationLoader {
         readAccepted(table, into: &route)
         readShare(table, mode: mode, into: &route)
         readReplayRules(table, appCheck: mode, into: &route)
+        route.rateLimit = readRateLimit(table, appCheck: mode)
         readWebSocketToken(table, mode: mode, into: &route)
         guard let mode else { return }
         route.mode = mode

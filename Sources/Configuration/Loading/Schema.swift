@@ -9,7 +9,11 @@ struct Schema {
 
     static let server = Schema(keys: [
         "workers", "state_directory", "drain_timeout", "token_cache", "max_connections",
-        "memory_limit",
+        "memory_limit", "verifications",
+    ])
+
+    static let verifications = Schema(keys: [
+        "per_second", "burst", "ipv4_prefix", "ipv6_prefix", "max_entries",
     ])
 
     static let log = Schema(keys: ["level", "format", "access"])
@@ -70,7 +74,11 @@ struct Schema {
     static let route = Schema(keys: [
         "name", "hosts", "path", "methods", "upstream", "projects", "apps", "app_check",
         "enforce_percent", "sticky_by", "share_seed", "replay", "when_unavailable",
-        "websocket_token", "forward_token", "cors",
+        "rate_limit", "websocket_token", "forward_token", "cors",
+    ])
+
+    static let rateLimit = Schema(keys: [
+        "requests", "per", "burst", "key", "ipv4_prefix", "ipv6_prefix", "mode", "max_entries",
     ])
 
     static let cors = Schema(keys: [
@@ -87,5 +95,6 @@ struct Schema {
         ("health", health), ("ejection", ejection), ("retries", retries),
         ("upstream.limits", upstreamLimits),
         ("replay", replay), ("google", google), ("route", route), ("cors", cors),
+        ("verifications", verifications), ("rate_limit", rateLimit),
     ]
 }

@@ -41,6 +41,8 @@ public struct Server: Sendable, Equatable {
     public var maxConnections: Int?
     /// When load is shed.
     public var memoryLimit = MemoryLimit.auto
+    /// How many bad tokens of one client network may have their signatures computed.
+    public var verifications = VerificationLimit()
 
     public init() {}
 }

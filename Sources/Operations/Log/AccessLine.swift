@@ -25,6 +25,7 @@ struct AccessLine {
         case .off: false
         case .rejected:
             record.action == .reject || record.action == .wouldReject || record.failure != nil
+                || record.limit.contains(.wouldReject)
         }
     }
 
@@ -93,6 +94,7 @@ struct AccessLine {
         if let code = record.code { line.field("code", word: code.rawValue, format) }
         if record.token != nil { line.field("app", rendered: names.app(record.app), format) }
         if record.isCachedVerdict { line.flag("cached", format) }
+        if !record.limit.isEmpty { append(record.limit, format, to: &line) }
         if record.isShareKeyMissing { line.flag("share_key_missing", format) }
         if record.isDebugSecret { line.flag("debug_secret", format) }
         if let claim = record.claim {
@@ -102,6 +104,16 @@ struct AccessLine {
                 line.field("claim_failure", word: failure.rawValue, format)
             }
         }
+    }
+
+    @inline(never)
+    private func append(_ limit: LimitNote, _ format: Log.Format, to line: inout LineWriter) {
+        if limit.contains(.rejected) {
+            line.field("rate_limit", word: Action.reject.word, format)
+        } else if limit.contains(.wouldReject) {
+            line.field("rate_limit", word: Action.wouldReject.word, format)
+        }
+        if limit.contains(.keyMissing) { line.flag("rate_limit_key_missing", format) }
     }
 
     @inline(__always)

@@ -14,6 +14,7 @@ public final class LoopMetrics: Sendable {
     private let requests = TallyTable()
     private let upstreams = Mutex<[String: Histogram]>([:])
     private let upstreamEvents = Mutex<[String: WordCounters<UpstreamEvent>]>([:])
+    private let rateLimitEvents = Mutex<[String: WordCounters<RateLimitEvent>]>([:])
     private let listeners = Mutex<[String: ListenerCounters]>([:])
     /// Requests that did not end well.
     let failures = WordCounters<RequestFailure>()
@@ -25,6 +26,8 @@ public final class LoopMetrics: Sendable {
     let cacheMisses = Counter()
     /// Debug secrets in place of tokens.
     let debugSecrets = Counter()
+    /// Tokens whose signature was not computed, as too many bad ones came before.
+    let verificationsRefused = Counter()
     /// What became of claims; a released one was claimed, too.
     let claims = WordCounters<ClaimResult>()
     /// How long they took.
@@ -66,6 +69,11 @@ public final class LoopMetrics: Sendable {
         upstreamEvents.withLock { Self.find(name, in: &$0) { WordCounters() } }
     }
 
+    /// What a route's rate limit did; made at the first call.
+    func rateLimitEvents(_ route: String) -> WordCounters<RateLimitEvent> {
+        rateLimitEvents.withLock { Self.find(route, in: &$0) { WordCounters() } }
+    }
+
     /// The counters of a listener; made at the first call.
     func listener(_ name: String) -> ListenerCounters {
         listeners.withLock { Self.find(name, in: &$0) { ListenerCounters() } }
@@ -90,6 +98,10 @@ public final class LoopMetrics: Sendable {
     var allUpstreams: [String: Histogram] { upstreams.withLock { $0 } }
     /// What happened to upstreams, by name.
     var allUpstreamEvents: [String: WordCounters<UpstreamEvent>] { upstreamEvents.withLock { $0 } }
+    /// What rate limits did, by route.
+    var allRateLimitEvents: [String: WordCounters<RateLimitEvent>] {
+        rateLimitEvents.withLock { $0 }
+    }
     /// Connections, by listener.
     var allListeners: [String: ListenerCounters] { listeners.withLock { $0 } }
 

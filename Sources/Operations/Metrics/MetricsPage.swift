@@ -17,6 +17,7 @@ public struct MetricsPage: Sendable {
     private let admin: AdminAccess
     private let drained: @Sendable () -> [(upstream: String, server: String)]
     private let memory: MemoryReport
+    private let rateLimits: @Sendable () -> RateLimitStatus
 
     /// Makes the page.
     ///
@@ -30,6 +31,7 @@ public struct MetricsPage: Sendable {
     ///   - admin: How requests for changes ended.
     ///   - drained: Servers that operators took out of service; asked for each page.
     ///   - memory: What is known about the memory of the process.
+    ///   - rateLimits: What the tables of rate limits hold; asked for each page.
     public init(
         version: String, loops: [LoopMetrics], log: LogWriter, reloads: ReloadStatus,
         keySets: @escaping @Sendable () -> [KeySetStatus],
@@ -38,7 +40,8 @@ public struct MetricsPage: Sendable {
         upstreamHealth: @escaping @Sendable () -> UpstreamHealthStatus = { UpstreamHealthStatus() },
         admin: AdminAccess = AdminAccess(),
         drained: @escaping @Sendable () -> [(upstream: String, server: String)] = { [] },
-        memory: MemoryReport = MemoryReport()
+        memory: MemoryReport = MemoryReport(),
+        rateLimits: @escaping @Sendable () -> RateLimitStatus = { RateLimitStatus() }
     ) {
         self.version = version
         self.loops = loops
@@ -51,6 +54,7 @@ public struct MetricsPage: Sendable {
         self.admin = admin
         self.drained = drained
         self.memory = memory
+        self.rateLimits = rateLimits
     }
 
     /// The page as it is now.
@@ -62,6 +66,7 @@ public struct MetricsPage: Sendable {
         appendUpstreams(upstreamHealth(), to: &text)
         appendAdmin(admin, drained: drained(), to: &text)
         appendFailures(to: &text)
+        appendRateLimits(rateLimits(), to: &text)
         appendConnections(to: &text)
         appendLimits(memory.status, merged(loops.map(\.allListeners)), to: &text)
         appendTLS(certificates, merged(loops.map(\.allListeners)), to: &text)

@@ -32,6 +32,8 @@ final class RecorderTable {
     /// In the order of `aliases`.
     private var apps: [UInt32]
     private var upstreams: [Histogram?]
+    /// By route; empty until a limit has something to count.
+    private var rateLimits: [WordCounters<RateLimitEvent>?] = []
 
     /// Prepares what records of this configuration need.
     init(_ configuration: Configuration, metrics: LoopMetrics) {
@@ -97,6 +99,18 @@ final class RecorderTable {
         let histogram = metrics.upstream(upstreamNames[index])
         upstreams[index] = histogram
         return histogram
+    }
+
+    /// What the rate limit of a route did.
+    func rateLimitEvents(of index: Int?) -> WordCounters<RateLimitEvent>? {
+        guard let index, routeTable.routes.indices.contains(index) else { return nil }
+        if rateLimits.isEmpty {
+            rateLimits = Array(repeating: nil, count: routeTable.routes.count)
+        }
+        if let found = rateLimits[index] { return found }
+        let events = metrics.rateLimitEvents(routeTable.routes[index].name)
+        rateLimits[index] = events
+        return events
     }
 
     /// The place of an app in `aliases`; the last one for an app without an alias.

@@ -32,7 +32,8 @@ enum VerdictLabels {
         case .reused: 19
         case .unavailable(.keys): 20
         case .unavailable(.replayStore): 21
-        case .exempt: 22
+        case .unavailable(.verificationLimit): 22
+        case .exempt: 23
         }
     }
 

@@ -111,12 +111,21 @@ public final class WorkerRecorder: RequestRecorder {
             metrics.cacheMisses.add()
         }
         if record.isDebugSecret { metrics.debugSecrets.add() }
+        if !record.limit.isEmpty { count(record.limit, table, record) }
+        if record.verdict == .unavailable(.verificationLimit) { metrics.verificationsRefused.add() }
         if let claim = record.claim { count(claim, record) }
     }
 
     private func count(_ failure: RequestFailure, _ record: RequestRecord) {
         metrics.failures.count(failure)
         if let limit = Limit(record) { counters(of: record.listener).limits.count(limit) }
+    }
+
+    private func count(_ limit: LimitNote, _ table: RecorderTable, _ record: RequestRecord) {
+        guard let events = table.rateLimitEvents(of: record.route) else { return }
+        if limit.contains(.rejected) { events.count(.reject) }
+        if limit.contains(.wouldReject) { events.count(.wouldReject) }
+        if limit.contains(.keyMissing) { events.count(.keyMissing) }
     }
 
     private func count(_ claim: ClaimResult, _ record: RequestRecord) {
@@ -173,6 +182,7 @@ extension Verdict {
         case .verified, .appNotAllowed, .notLimitedUse, .reused, .unavailable(.replayStore): true
         case .invalid(.malformed), .invalid(.duplicate), .invalid(.inURL): false
         case .invalid: true
+        case .unavailable(.verificationLimit): true
         case .missing, .attestationFailed, .unavailable(.keys), .exempt: false
         }
     }

@@ -56,7 +56,8 @@ public final class CORSFields: Sendable {
 
     /// What browser code may read of a refusal; gRPC-Web reads its status there.
     private static let exposed =
-        "WWW-Authenticate, X-Request-Id, Retry-After, Grpc-Status, Grpc-Message"
+        "WWW-Authenticate, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, Grpc-Status, "
+        + "Grpc-Message"
     private static let vary = Array("Origin".utf8)
     private static let anyone = Array("*".utf8)
 

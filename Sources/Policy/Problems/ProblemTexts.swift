@@ -50,6 +50,12 @@ extension RejectionCode {
                 "Verification unavailable",
                 "The token could not be checked now. It may well be valid: try again later."
             )
+        case .verificationLimited:
+            (
+                "Too many tokens that are not valid",
+                "So many came from your network that no new token is checked now. Yours may well "
+                    + "be valid: try again later, with the same one."
+            )
         }
     }
 }
@@ -70,6 +76,12 @@ extension ProxyProblem {
             (
                 "Misdirected request",
                 "This connection was made for another host. Open one for this host."
+            )
+        case .rateLimited:
+            (
+                "Too many requests",
+                "This endpoint takes only so many requests in a time. Wait as long as Retry-After "
+                    + "says; the token of this request was not used."
             )
         case .headerTooLarge: ("Header too large", "The request's header fields exceed the limit.")
         case .webSocketNotSupported:

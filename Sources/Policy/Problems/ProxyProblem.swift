@@ -9,6 +9,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
     case uriTooLong = "uri_too_long"
     case expectationFailed = "expectation_failed"
     case misdirectedRequest = "misdirected_request"
+    case rateLimited = "rate_limited"
     case headerTooLarge = "header_too_large"
     case webSocketNotSupported = "websocket_not_supported"
     case versionNotSupported = "version_not_supported"
@@ -32,6 +33,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
         case .uriTooLong: 414
         case .expectationFailed: 417
         case .misdirectedRequest: 421
+        case .rateLimited: 429
         case .headerTooLarge: 431
         case .webSocketNotSupported: 501
         case .upstreamUnreachable, .upstreamReset, .upstreamProtocol: 502
@@ -49,7 +51,7 @@ public enum ProxyProblem: String, Sendable, CaseIterable {
             .upstreamReset, .upstreamProtocol:
             13
         case .notFound, .methodNotAllowed, .misdirectedRequest, .webSocketNotSupported: 12
-        case .bodyTooLarge: 8
+        case .bodyTooLarge, .rateLimited: 8
         case .requestTimeout, .upstreamTimeout: 4
         case .upstreamUnreachable, .upstreamUnavailable, .overloaded: 14
         }

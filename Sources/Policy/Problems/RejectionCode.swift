@@ -10,6 +10,7 @@ public enum RejectionCode: String, Sendable, CaseIterable {
     case appNotAllowed = "app_not_allowed"
     case tokenInURL = "token_in_url"
     case verificationUnavailable = "verification_unavailable"
+    case verificationLimited = "verification_limited"
 
     /// The HTTP status of the answer.
     public var status: UInt16 {
@@ -17,6 +18,7 @@ public enum RejectionCode: String, Sendable, CaseIterable {
         case .appNotAllowed: 403
         case .tokenInURL: 400
         case .verificationUnavailable: 503
+        case .verificationLimited: 429
         default: 401
         }
     }
@@ -27,6 +29,7 @@ public enum RejectionCode: String, Sendable, CaseIterable {
         case .appNotAllowed: 7
         case .tokenInURL: 3
         case .verificationUnavailable: 14
+        case .verificationLimited: 8
         default: 16
         }
     }

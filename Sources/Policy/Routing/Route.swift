@@ -52,6 +52,8 @@ public struct Route: Sendable {
     public var replay: Mode = .off
     /// What happens while the claim store cannot answer; nil: what `[replay]` says.
     public var whenUnavailable: WhenUnavailable?
+    /// How many requests the route takes of one client; nil: any number.
+    public var rateLimit: RateLimit?
     /// Where the token of a WebSocket handshake may stand.
     public var webSocketToken: WebSocketToken = .header
     /// Keeps the token's own field on the way upstream.

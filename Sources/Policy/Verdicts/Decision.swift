@@ -50,7 +50,8 @@ extension Verdict {
         case .appNotAllowed: .appNotAllowed
         case .notLimitedUse: .limitedUseRequired
         case .reused: .tokenAlreadyUsed
-        case .unavailable: .verificationUnavailable
+        case .unavailable(.verificationLimit): .verificationLimited
+        case .unavailable(.keys), .unavailable(.replayStore): .verificationUnavailable
         }
     }
 
@@ -59,7 +60,7 @@ extension Verdict {
         switch self {
         case .notLimitedUse, .reused, .unavailable(.replayStore): true
         case .verified, .missing, .attestationFailed, .invalid, .appNotAllowed,
-            .unavailable(.keys), .exempt:
+            .unavailable(.keys), .unavailable(.verificationLimit), .exempt:
             false
         }
     }

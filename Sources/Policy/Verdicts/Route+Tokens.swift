@@ -20,6 +20,7 @@ extension Route {
         case .debugSecret: .invalid(.malformed)
         case .keysUnavailable: .unavailable(.keys)
         case .unknownKey: .invalid(.unknownKey)
+        case .notAdmitted: .unavailable(.verificationLimit)
         }
     }
 

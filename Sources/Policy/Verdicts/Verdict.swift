@@ -8,10 +8,12 @@ public enum MissingReason: String, Sendable, CaseIterable {
     case unknownOrigin = "unknown_origin"
 }
 
-/// What is out of our own reach.
+/// Why nobody can say what the token is.
 public enum UnavailableReason: String, Sendable, CaseIterable {
     case keys
     case replayStore = "replay_store"
+    /// So many bad tokens came from the client's network that no signature is computed for it now.
+    case verificationLimit = "verification_limit"
 }
 
 /// What the proxy thinks of a request's token: the one vocabulary of logs, metrics, upstream fields

@@ -40,7 +40,7 @@ extension Exchange {
             // third of a signature. What else is ready is checked first, and then all is sent.
             await Task.yield()
         case .debugSecret: record.isDebugSecret = true
-        case .attestationFailed, .invalid, .keysUnavailable, .unknownKey: break
+        case .attestationFailed, .invalid, .keysUnavailable, .unknownKey, .notAdmitted: break
         }
         return serving.details(of: route).route.verdict(of: verdict)
     }
@@ -80,10 +80,18 @@ extension Exchange {
     private func examine(_ value: ByteRange) -> TokenVerdict {
         let input = self.input
         let token = input.pinnedBytes.slice(value)
+        var isAdmitted = false
         let verdict = serving.verifier.verify(
-            token, now: state.loop.wallMicroseconds / 1_000_000, keys: usableKeys)
+            token, now: state.loop.wallMicroseconds / 1_000_000, keys: usableKeys,
+            admits: {
+                isAdmitted = admitsVerification()
+                return isAdmitted
+            })
         if case .verified(let verified) = verdict {
             state.tokens.insert(token, verified, now: state.loop.wallMicroseconds / 1_000_000)
+        } else if isAdmitted {
+            // A token that is genuine and expired costs as much as a forged one, each time.
+            chargeVerification()
         }
         return verdict
     }

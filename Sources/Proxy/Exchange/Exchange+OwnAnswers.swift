@@ -68,6 +68,7 @@ extension Exchange {
         } else {
             output.append(prepared.head)
         }
+        if prepared.problem.status == 429 { writeLimit(isGRPC: isGRPC) }
         if let route = record.route { writeCORS(.rejection, serving.routes[route]) }
         writeCommonFields()
         if !isGRPC && (!isHeadKnown || head.method != .head) {
@@ -200,6 +201,7 @@ extension RequestFailure {
         case .clientAborted: nil
         case .clientTimeout, .headerTimeout, .bodyRate: .requestTimeout
         case .bodyTooLarge: .bodyTooLarge
+        case .rateLimited: .rateLimited
         case .noRoute: .notFound
         case .misdirected: .misdirectedRequest
         case .webSocketNotSupported: .webSocketNotSupported

@@ -83,8 +83,8 @@ extension RequestFailure {
             .upstreamIdleTimeout, .upstreamReset, .upstreamProtocol, .upstreamTLS:
             true
         case .malformed, .clientAborted, .clientTimeout, .bodyTooLarge, .bodyRate, .answerRate,
-            .headerTimeout, .memoryLimit,
-            .misdirected, .noRoute, .webSocketNotSupported, .webSocketIdle, .webSocketDrained,
+            .headerTimeout, .memoryLimit, .misdirected, .rateLimited, .noRoute,
+            .webSocketNotSupported, .webSocketIdle, .webSocketDrained,
             .upstreamUnresolved, .upstreamUnhealthy, .upstreamQueueFull, .upstreamQueueTimeout:
             false
         }

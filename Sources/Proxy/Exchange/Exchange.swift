@@ -40,6 +40,9 @@ final class Exchange {
     var claims = ClaimState()
     /// Where the token is in the pinned bytes of `input`, when it came as a subprotocol.
     var protocolToken: ByteRange?
+    /// For how many nanoseconds a limit that was met lets no such request pass; it means something
+    /// only in an answer of status 429.
+    var limitWait: Int64 = 0
     /// `head` describes this request.
     var isHeadKnown = true
     /// What is left of the request's body cannot be told from the next request.
@@ -90,6 +93,9 @@ final class Exchange {
         }
         let route = serving.routes[index]
         record.route = index
+        if route.limitStep == .beforeToken, isBeyondLimit(route) {
+            return await refuse(client, .rateLimited)
+        }
         var verdict = await judge(client, route)
         if route.claimsTokens, verdict == .verified, hasSessionToken { verdict = .notLimitedUse }
         switch decide(verdict, route, route.enforcement) {
@@ -103,6 +109,9 @@ final class Exchange {
             if head.wantsWebSocket && pools[route.upstream].isMultiplexed {
                 record.failure = .webSocketNotSupported
                 return await refuse(client, .webSocketNotSupported)
+            }
+            if route.limitStep == .afterToken, isBeyondLimit(route) {
+                return await refuse(client, .rateLimited)
             }
             if !route.claimsTokens || verdict != .verified {
                 return await forward(client, permit, route)

@@ -42,6 +42,7 @@ extension RejectionCode {
         case .appNotAllowed: Prepared.appNotAllowed
         case .tokenInURL: Prepared.tokenInURL
         case .verificationUnavailable: Prepared.verificationUnavailable
+        case .verificationLimited: Prepared.verificationLimited
         }
     }
 
@@ -56,5 +57,7 @@ extension RejectionCode {
         static let tokenInURL = PreparedAnswer(RejectionCode.tokenInURL.problem)
         static let verificationUnavailable = PreparedAnswer(
             RejectionCode.verificationUnavailable.problem)
+        static let verificationLimited = PreparedAnswer(
+            RejectionCode.verificationLimited.problem)
     }
 }

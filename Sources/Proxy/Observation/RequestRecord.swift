@@ -17,6 +17,7 @@ public enum RequestFailure: String, Sendable, CaseIterable {
     /// The answer was taken more slowly than it may be.
     case answerRate = "answer_rate"
     case misdirected
+    case rateLimited = "rate_limited"
     // Ours.
     /// Memory was short.
     case memoryLimit = "memory_limit"
@@ -78,6 +79,8 @@ public final class RequestRecord {
     public var token: VerifiedToken?
     /// Configured app of `token`; nil is `other` where there is one, else no app at all.
     public var app: AppIndex?
+    /// What the route's rate limit had to do with it.
+    public var limit: LimitNote = []
     /// The sticky key of an enforced route was not there.
     public var isShareKeyMissing = false
     /// A bare debug secret stood where a token belongs.
@@ -136,6 +139,7 @@ public final class RequestRecord {
         code = nil
         token = nil
         app = nil
+        limit = []
         isShareKeyMissing = false
         isDebugSecret = false
         status = 0

@@ -285,6 +285,7 @@ final class LoopState {
     /// Regular housekeeping.
     func sweep() {
         for pool in pools { pool.sweep(now: loop.now) }
+        serving.limits.purge(at: loop.now.nanoseconds)
         releaseIdleExchanges()
     }
 

@@ -33,6 +33,8 @@ public final class ServingConfiguration: Sendable {
     let logsAccess: Bool
     /// Certificates, ours and those of authorities.
     public let tls: ServedTLS
+    /// Rate limits, with what every client has used of them.
+    public let limits: RateLimits
 
     /// Event loops that the configuration asks for.
     public var workerCount: Int {
@@ -41,18 +43,23 @@ public final class ServingConfiguration: Sendable {
     }
 
     /// Prepares a configuration.
+    ///
+    /// - Parameter previous: Whose place it takes: limits that are the same go on as they are.
     public init(
-        _ configuration: Configuration, addresses: [[SocketAddress]], tls: ServedTLS = .none
+        _ configuration: Configuration, addresses: [[SocketAddress]], tls: ServedTLS = .none,
+        previous: ServingConfiguration? = nil
     ) {
         self.configuration = configuration
         self.tls = tls
+        let limits = RateLimits(configuration, previous: previous?.limits)
+        self.limits = limits
         self.addresses = addresses
         table = configuration.routes
         let storeDefault = configuration.replay.whenUnavailable
         routes = table.routes.enumerated().map {
             ServedRoute($1, index: $0, storeDefault: storeDefault)
         }
-        details = table.routes.map(RouteDetails.init)
+        details = zip(table.routes, limits.routes).map(RouteDetails.init)
         projects = configuration.projects.map(\.project)
         verifier = TokenVerifier(projects: projects)
         fingerprints = configuration.projects.map(\.fingerprints)
@@ -91,6 +98,18 @@ struct ServedRoute: Sendable {
     let answersPreflights: Bool
     /// The route lists neither projects nor apps.
     let acceptsEveryApp: Bool
+    /// Where in a request's way the route's limit stands.
+    let limitStep: LimitStep
+
+    /// Where a rate limit is looked at.
+    enum LimitStep: UInt8 {
+        /// There is none.
+        case none
+        /// Before anything is known of the token: that costs more than the limit.
+        case beforeToken
+        /// Behind the token, whose app it goes by.
+        case afterToken
+    }
 
     /// The route's place in the configuration.
     var index: Int { Int(place) }
@@ -113,6 +132,7 @@ struct ServedRoute: Sendable {
         takesProtocolTokens = route.webSocketToken == .protocol
         acceptsEveryApp = route.projects == nil && route.apps == nil
         answersPreflights = route.cors?.answerPreflights ?? false
+        limitStep = route.rateLimit.map { $0.key == .app ? .afterToken : .beforeToken } ?? .none
     }
 }
 
@@ -124,9 +144,12 @@ final class RouteDetails: Sendable {
     let share: EnforcedShare?
     /// What `cors` adds to answers of our own; nil without `cors`.
     let cors: CORSFields?
+    /// How many requests it takes of one client; nil for any number.
+    let limit: RouteLimit?
 
     /// Prepares a route.
-    init(_ route: Route) {
+    init(_ route: Route, _ limit: RouteLimit?) {
+        self.limit = limit
         self.route = route
         let isPartial = route.mode == .enforce && route.enforcedShare < EnforcedShare.everybody
         share = isPartial ? route.share : nil

@@ -1,6 +1,7 @@
 internal import Attestation
 internal import Configuration
 internal import Policy
+internal import Proxy
 
 /// `portcullis check`: validate, and print what the configuration comes to.
 struct CheckCommand {
@@ -21,6 +22,7 @@ struct CheckCommand {
         console.print("\(file): ok")
         printRoutes(configuration, names)
         printReplay(configuration)
+        printLimits(configuration, names)
         printListeners(configuration)
         printCertificates(certificates, configuration)
         printProjects(configuration)
@@ -57,6 +59,35 @@ struct CheckCommand {
         ])
         console.print("\nReplay protection:")
         console.print(table.description)
+    }
+
+    private func printLimits(_ configuration: Configuration, _ names: RouteWording) {
+        let limited = configuration.routes.routes.filter { $0.rateLimit != nil }
+        let verifications = configuration.server.verifications
+        if limited.isEmpty && configuration.projects.isEmpty { return }
+        var table = TextTable(["limit", "of each client", "clients", "memory, at most"])
+        for route in limited {
+            guard let limit = route.rateLimit else { continue }
+            table.append([
+                "route \(route.name)", "\(names.limit(of: route)); \(limit.networks)",
+                String(limit.maxEntries), memory(maxEntries: limit.maxEntries),
+            ])
+        }
+        if !configuration.projects.isEmpty {
+            let isOff = verifications.bucket == nil
+            table.append([
+                "verifications", RouteWording.verifications(verifications),
+                isOff ? "-" : String(verifications.maxEntries),
+                isOff ? "-" : memory(maxEntries: verifications.maxEntries),
+            ])
+        }
+        console.print("\nLimits:")
+        console.print(table.description)
+    }
+
+    private func memory(maxEntries: Int) -> String {
+        let bytes = RateLimits.byteLimit(maxEntries: maxEntries)
+        return "\((bytes + (1 << 20) - 1) >> 20) MiB"
     }
 
     private func printListeners(_ configuration: Configuration) {

@@ -144,7 +144,7 @@ struct ExplainCommand {
         let client = EnforcedClient(sent, route, judgement, clientIP: request.clientIP)
         console.print("\nDecision")
         line("client", client.description)
-        let provisos = Provisos(judgement, use)
+        let provisos = Provisos(judgement, use, route)
         for caution in provisos.cautions { line("caution", caution) }
         let upstream = RouteWording(configuration).upstream(of: route)
         if judgement.isPreflight, route.cors?.answerPreflights == true {
@@ -225,8 +225,15 @@ private struct Provisos {
     /// Ends the result's sentence, if anything is left open.
     private(set) var condition = ""
 
-    init(_ judgement: TokenJudgement, _ use: UseJudgement?) {
+    init(_ judgement: TokenJudgement, _ use: UseJudgement?, _ route: Route) {
         var open: [String] = []
+        let isAnswered = judgement.isPreflight && route.cors?.answerPreflights == true
+        if let limit = route.rateLimit, limit.mode == .enforce, !isAnswered {
+            cautions.append(
+                "what the client has used of rate_limit is not known; beyond it: 429 "
+                    + ProxyProblem.rateLimited.rawValue)
+            open.append("the rate limit has room for it")
+        }
         if let reason = judgement.signatureUnchecked {
             cautions.append("the signature was not checked: \(reason)")
             open.append("the signature holds")

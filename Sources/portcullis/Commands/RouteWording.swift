@@ -46,6 +46,31 @@ struct RouteWording {
         return "\(route.replay.rawValue) (\(own.rawValue))"
     }
 
+    /// "100 per 1m (burst 200) by client_network, monitored", or "-".
+    func limit(of route: Route) -> String {
+        guard let limit = route.rateLimit else { return "-" }
+        let burst = limit.burst == limit.requests ? "" : " (burst \(limit.burst))"
+        return "\(limit.requests) per \(spelling(of: .seconds(limit.seconds)))\(burst) by "
+            + Self.key(of: limit) + (limit.mode == .monitor ? ", monitored" : "")
+    }
+
+    /// The value of `key` of a limit.
+    static func key(of limit: RateLimit) -> String {
+        switch limit.key {
+        case .clientNetwork: "client_network"
+        case .app: "app"
+        case .field(let name): "header:\(name)"
+        }
+    }
+
+    /// The limit on bad tokens.
+    static func verifications(_ limit: VerificationLimit) -> String {
+        limit.bucket == nil
+            ? "no limit"
+            : "\(limit.perSecond) bad tokens a second (burst \(limit.burst)) of each network, "
+                + "\(limit.networks)"
+    }
+
     /// The apps that may call a route: aliases, where all of a project's are meant its name.
     func apps(of route: Route) -> String {
         if route.mode == .off { return "-" }

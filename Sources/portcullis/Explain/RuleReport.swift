@@ -33,6 +33,7 @@ struct RuleReport {
             lines.append(("projects", projects ?? "every one"))
             lines.append(("apps", wording.apps(of: route)))
         }
+        lines += limitLines
         lines += replayLines
         if route.webSocketToken == .protocol {
             lines.append(("websocket_token", "protocol: an entry appcheck.TOKEN will do"))
@@ -42,6 +43,24 @@ struct RuleReport {
             let origins = cors.allowOrigins.joined(separator: ", ")
             let preflights = cors.answerPreflights ? "answered here" : "forwarded"
             lines.append(("cors", "\(origins); preflights are \(preflights)"))
+        }
+        return lines
+    }
+
+    private var limitLines: [(String, String)] {
+        var lines: [(String, String)] = []
+        if let limit = route.rateLimit {
+            let text =
+                "\(wording.limit(of: route)); \(limit.networks); \(limit.maxEntries) clients are "
+                + "told apart"
+            lines.append(("rate_limit", text))
+        }
+        if route.mode != .off {
+            lines.append(
+                (
+                    "verifications",
+                    RouteWording.verifications(configuration.server.verifications)
+                ))
         }
         return lines
     }

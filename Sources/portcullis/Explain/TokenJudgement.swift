@@ -88,7 +88,7 @@ struct TokenJudgement {
         case .attestationFailed: note = "the app's SDK could not attest: see its own log"
         case .debugSecret:
             note = "a debug secret belongs into the Firebase console, never into a request"
-        case .invalid, .unknownKey: break
+        case .invalid, .unknownKey, .notAdmitted: break
         case .keysUnavailable(let project):
             if case .failure(let error)? = sets[project] { signatureUnchecked = error.reason }
             steps = steps.map(Self.withoutKeys)

@@ -22,7 +22,8 @@ extension Service: AdminControl {
             certificates: certificates,
             upstreamHealth: { health.assumeIsolated { $0.status } },
             admin: access, drained: { self.assumeIsolated { $0.drained } },
-            memory: memory)
+            memory: memory,
+            rateLimits: { self.assumeIsolated { $0.serving.limits.status } })
         let pages = AdminPages(
             metrics: page, readiness: readiness, access: access, control: self, events: log)
         let admin = AdminServer(loop: loop, pages: pages, events: log)

@@ -39,7 +39,8 @@ extension Service {
             let tls = try loadCertificates(before.configuration)
             await adopt(
                 ServingConfiguration(
-                    before.configuration, addresses: before.addresses, tls: tls))
+                    before.configuration, addresses: before.addresses, tls: tls,
+                    previous: before))
             certificates.ended(succeeded: true)
             for certificate in tls.certificates {
                 log.log(

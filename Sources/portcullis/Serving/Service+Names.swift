@@ -42,7 +42,7 @@ extension Service {
                     ServingConfiguration(
                         serving.configuration,
                         addresses: names.addresses(of: serving.configuration),
-                        tls: serving.tls))
+                        tls: serving.tls, previous: serving))
                 continue
             }
             _ = await names.waiter.wait(until: names.nextDue)

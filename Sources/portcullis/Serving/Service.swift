@@ -153,7 +153,8 @@ actor Service {
         certificates.note(tls)
         await resolve(configuration, waiter)
         serving = ServingConfiguration(
-            configuration, addresses: names.addresses(of: configuration), tls: tls)
+            configuration, addresses: names.addresses(of: configuration), tls: tls,
+            previous: serving)
         let store = try claims.open(for: configuration)
         let metrics = (0..<serving.workerCount).map { _ in LoopMetrics() }
         try startAdmin(configuration.admin, metrics)
@@ -219,7 +220,8 @@ actor Service {
             await resolve(configuration, waiter)
             if isEndDue { throw EndingError() }
             next = ServingConfiguration(
-                configuration, addresses: names.addresses(of: configuration), tls: tls)
+                configuration, addresses: names.addresses(of: configuration), tls: tls,
+                previous: serving)
             // The loops get to know a store that no configuration asked for before; it stays.
             if let store = try claims.open(for: configuration) { await server.open(store) }
             try await server.prepare(next)

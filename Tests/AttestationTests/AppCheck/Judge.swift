@@ -8,6 +8,7 @@ enum Outcome: Equatable, CustomStringConvertible {
     case debugSecret
     case keysUnavailable
     case unknownKey
+    case notAdmitted
     case invalid(InvalidReason)
 
     init(_ verdict: TokenVerdict) {
@@ -18,6 +19,7 @@ enum Outcome: Equatable, CustomStringConvertible {
         case .debugSecret: self = .debugSecret
         case .keysUnavailable: self = .keysUnavailable
         case .unknownKey: self = .unknownKey
+        case .notAdmitted: self = .notAdmitted
         }
     }
 
@@ -28,6 +30,7 @@ enum Outcome: Equatable, CustomStringConvertible {
         case .debugSecret: "debug secret"
         case .keysUnavailable: "keys unavailable"
         case .unknownKey: "unknown key"
+        case .notAdmitted: "not admitted"
         case .invalid(let reason): "invalid: \(reason.rawValue)"
         }
     }

@@ -53,12 +53,15 @@ class Connection:
 
     def __init__(self, address: int | str, *, patience: float = PATIENCE,
                  receive_buffer: int | None = None, tls: ssl.SSLContext | None = None,
-                 name: str | None = None, session: ssl.SSLSession | None = None):
+                 name: str | None = None, session: ssl.SSLSession | None = None, source: str | None = None):
+        """`source` is the address on loopback that the connection comes from."""
         family = socket.AF_INET if isinstance(address, int) else socket.AF_UNIX
         sock = socket.socket(family, socket.SOCK_STREAM)
         if receive_buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         sock.settimeout(patience)
+        if source is not None:
+            sock.bind((source, 0))
         sock.connect(("127.0.0.1", address) if isinstance(address, int) else address)
         if family == socket.AF_INET:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -153,9 +156,10 @@ class Connection:
 
 
 def ask(address: int | str, method: str = "GET", target: str = "/", *fields: str,
-        tls: ssl.SSLContext | None = None, name: str | None = None, **options) -> Response:
+        tls: ssl.SSLContext | None = None, name: str | None = None, source: str | None = None,
+        **options) -> Response:
     """One request on a connection of its own, and its answer. With `tls` the connection is made to `name`."""
-    with Connection(address, tls=tls, name=name) as connection:
+    with Connection(address, tls=tls, name=name, source=source) as connection:
         return connection.ask(request(method, target, *fields, **options))
 
 

@@ -39,7 +39,7 @@ struct CORSTests {
             fields(CORS(allowOrigins: ["https://a.example"]), .rejection, "https://a.example") == [
                 "Vary: Origin", "Access-Control-Allow-Origin: https://a.example",
                 "Access-Control-Expose-Headers: WWW-Authenticate, X-Request-Id, Retry-After, "
-                    + "Grpc-Status, Grpc-Message",
+                    + "RateLimit, RateLimit-Policy, Grpc-Status, Grpc-Message",
             ])
     }
 

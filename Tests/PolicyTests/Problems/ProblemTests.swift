@@ -36,10 +36,11 @@ struct ProblemTests {
                 "token_missing": 401, "token_invalid": 401, "token_expired": 401,
                 "attestation_failed": 401, "limited_use_required": 401,
                 "token_already_used": 401, "app_not_allowed": 403, "token_in_url": 400,
-                "verification_unavailable": 503,
+                "verification_unavailable": 503, "verification_limited": 429,
             ])
         let others: [RejectionCode: UInt8] = [
             .appNotAllowed: 7, .tokenInURL: 3, .verificationUnavailable: 14,
+            .verificationLimited: 8,
         ]
         for code in RejectionCode.allCases {
             #expect(code.problem.code == code.rawValue)
@@ -53,7 +54,8 @@ struct ProblemTests {
             statuses(ProxyProblem.allCases.map(\.problem)) == [
                 "bad_request": 400, "not_found": 404, "method_not_allowed": 405,
                 "request_timeout": 408, "body_too_large": 413, "uri_too_long": 414,
-                "expectation_failed": 417, "misdirected_request": 421, "header_too_large": 431,
+                "expectation_failed": 417, "misdirected_request": 421, "rate_limited": 429,
+                "header_too_large": 431,
                 "upstream_unreachable": 502, "upstream_reset": 502,
                 "upstream_protocol": 502, "upstream_timeout": 504,
                 "version_not_supported": 505, "websocket_not_supported": 501,

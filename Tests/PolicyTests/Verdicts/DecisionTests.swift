@@ -19,6 +19,7 @@ struct DecisionTests {
         case .notLimitedUse: .limitedUseRequired
         case .reused: .tokenAlreadyUsed
         case .unavailable(.keys), .unavailable(.replayStore): .verificationUnavailable
+        case .unavailable(.verificationLimit): .verificationLimited
         case .invalid(.expired): .tokenExpired
         case .invalid(.inURL): .tokenInURL
         case .invalid: .tokenInvalid
@@ -91,7 +92,7 @@ struct DecisionTests {
                 "outdated_client", "unknown_origin", "malformed", "duplicate", "in_url",
                 "algorithm",
                 "unknown_key", "signature", "issuer", "audience", "subject", "expired",
-                "not_yet_valid", "lifetime", "keys", "replay_store",
+                "not_yet_valid", "lifetime", "keys", "replay_store", "verification_limit",
             ])
         #expect(Action.allCases.map(\.rawValue) == ["allow", "would_reject", "reject"])
         for verdict in Self.verdicts {

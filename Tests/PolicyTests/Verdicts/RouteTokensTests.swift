@@ -49,6 +49,7 @@ struct RouteTokensTests {
             (TokenVerdict.attestationFailed, Verdict.attestationFailed),
             (.debugSecret, .invalid(.malformed)),
             (.keysUnavailable(project: 0), .unavailable(.keys)),
+            (.notAdmitted, .unavailable(.verificationLimit)),
             (.unknownKey(project: 0), .invalid(.unknownKey)),
         ] + InvalidReason.allCases.map { (.invalid($0), .invalid($0)) })
     func others(token: TokenVerdict, expected: Verdict) {
