@@ -64,6 +64,8 @@ struct RateLimitMetricsTests {
         let page = try page([LoopMetrics()], status)
         let pay = ["limit": "route", "route": "pay"]
         let verifications = ["limit": "verifications", "route": ""]
+        #expect(
+            page["portcullis_rate_limited_total", ["route": "pay", "action": "reject"]] == 0)
         #expect(page["portcullis_rate_limit_entries", pay] == 3)
         #expect(page["portcullis_rate_limit_entries_limit", pay] == 1000)
         #expect(page["portcullis_rate_limit_shared_total", pay] == 7)
