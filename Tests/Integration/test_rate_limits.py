@@ -252,6 +252,29 @@ def test_a_reload_keeps_what_was_used_of_limits_that_stay_the_same(start, new_or
     assert statuses(proxy, "/other/x", 4) == [200, 200, 200, 429]
 
 
+def test_O2_reloads_in_the_middle_give_nobody_more_and_nobody_less(start, new_origin):
+    origin = new_origin()
+    proxy = start(origin, workers=2, routes=limited_route("api", rate_limit={"requests": 200, "per": "24h"}))
+    reloaded = 0
+
+    def ask(_) -> collections.Counter:
+        seen = collections.Counter()
+        with proxy.connect() as connection:
+            while seen[429] < 10:
+                seen[connection.ask(client.request("GET", "/api/x")).status] += 1
+        return seen
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        asking = pool.map(ask, range(4))
+        for _ in range(5):
+            proxy.signal(signal.SIGHUP)
+            reloaded += 1
+            proxy.expect_metric(reloaded, "portcullis_config_reloads_total", result="success")
+        total = sum(asking, collections.Counter())
+    assert total == {200: 200, 429: 40}
+    assert len(origin.targets()) == 200
+
+
 # Bad tokens
 
 CEILING = 'verifications = { per_second = 1, burst = 5 }'

@@ -86,8 +86,7 @@ struct CheckCommand {
     }
 
     private func memory(maxEntries: Int) -> String {
-        let bytes = RateLimits.byteLimit(maxEntries: maxEntries)
-        return "\((bytes + (1 << 20) - 1) >> 20) MiB"
+        "\((RateLimits.byteLimit(maxEntries: maxEntries) + 1023) >> 10) KiB"
     }
 
     private func printListeners(_ configuration: Configuration) {
