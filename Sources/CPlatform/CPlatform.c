@@ -108,6 +108,8 @@ int64_t CPlatform_file_size_limit(void) {
     return (int64_t)limit.rlim_cur;
 }
 
+char **CPlatform_environment(void) { return environ; }
+
 int CPlatform_usable_processors(void) {
     cpu_set_t set;
     CPU_ZERO(&set);

@@ -1,5 +1,6 @@
 internal import CPlatform
 internal import Glibc
+internal import Synchronization
 
 /// A listening descriptor that outlives any loop: made once, shared or handed over, closed when the
 /// last owner lets go.
@@ -8,7 +9,8 @@ public final class ListeningDescriptor: Sendable {
     let descriptor: Int32
     /// The address that it is bound to, with the real port when 0 was asked for.
     public let address: SocketAddress
-    private let unixPath: String?
+    /// The socket file that goes when the descriptor does.
+    private let ownPath: Mutex<String?>
 
     /// Binds and listens.
     ///
@@ -34,7 +36,7 @@ public final class ListeningDescriptor: Sendable {
             throw error
         }
         self.descriptor = descriptor
-        self.unixPath = unixPath
+        ownPath = Mutex(unixPath)
     }
 
     /// Takes over a descriptor that somebody else has bound, such as a service manager. Its address
@@ -47,12 +49,25 @@ public final class ListeningDescriptor: Sendable {
         try Syscalls.setUpInherited(descriptor)
         address = try Syscalls.localAddress(descriptor)
         self.descriptor = descriptor
-        unixPath = nil
+        ownPath = Mutex(nil)
+    }
+
+    /// The number by which another process inherits it.
+    public var number: Int32 { descriptor }
+
+    /// The socket file goes when this object does: it is this process's from now on.
+    public func own(_ path: String) {
+        ownPath.withLock { $0 = path }
+    }
+
+    /// The socket file is another process's from now on, and stays.
+    public func disown() {
+        ownPath.withLock { $0 = nil }
     }
 
     deinit {
         Syscalls.close(descriptor)
-        if let unixPath { try? Syscalls.unlink(unixPath) }
+        if let path = ownPath.withLock({ $0 }) { try? Syscalls.unlink(path) }
     }
 }
 

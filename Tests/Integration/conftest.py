@@ -164,11 +164,11 @@ def start_proxy(folder: pathlib.Path, origins, jwks, environment=None, **parts) 
     state = parts.pop("state", folder / "state")
     if not state.exists():
         state.mkdir()
-    sockets = parts.pop("sockets", ())
+    process = {name: parts.pop(name) for name in ("sockets", "program", "prelude") if name in parts}
     port = parts.pop("port", None) or proxies.free_port()
     admin_port = parts.pop("admin_port", None) or proxies.free_port()
     config = proxies.configuration(
         port=port, admin_port=admin_port, state=state, jwks=str(jwks),
         servers=[getattr(origin, "port", origin) for origin in origins], **parts)
     return proxies.Portcullis(folder, config, port=port, admin_port=admin_port,
-                              environment=environment, sockets=sockets)
+                              environment=environment, **process)

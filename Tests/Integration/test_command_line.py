@@ -104,7 +104,7 @@ def test_check_shows_replay_protection(config):
     done = run("check", "-c", config(lambda text: text.replace(
         'app_check = "enforce"', 'app_check = "enforce"\nreplay = "enforce"', 1)))
     assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"^ +STORE +WHERE", done.stdout, re.M) and re.search(r"^ +file .+/replay +29m +reject$", done.stdout, re.M)
+    assert re.search(r"^ +STORE +WHERE", done.stdout, re.M) and re.search(r"^ +file .+/replay +29m +reject +keeps claims$", done.stdout, re.M)
     assert re.search(r"^ .*\benforced\b.*\benforce +100% +enforce\b", done.stdout, re.M), done.stdout
 
 

@@ -71,8 +71,8 @@ struct CheckTests {
                   any              /*             any      rest       api       monitor    -                   off               any
 
                 Replay protection:
-                  STORE  WHERE                                                      LIMITED-USE UP TO  WHEN UNAVAILABLE
-                  redis  mymaster of Sentinels s1:26379, s2:26379, database 3, TLS  10m                allow
+                  STORE  WHERE                                                      LIMITED-USE UP TO  WHEN UNAVAILABLE  SIGUSR2
+                  redis  mymaster of Sentinels s1:26379, s2:26379, database 3, TLS  10m                allow             keeps claims
 
                 Limits:
                   LIMIT          OF EACH CLIENT                                                            CLIENTS  MEMORY, AT MOST

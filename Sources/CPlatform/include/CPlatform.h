@@ -62,6 +62,9 @@ int64_t CPlatform_free_bytes(int descriptor);
 // How long a file may be (RLIMIT_FSIZE); INT64_MAX without a limit.
 int64_t CPlatform_file_size_limit(void);
 
+// The environment (environ(7)): a variable that Swift takes for a race. Nothing here changes it.
+char **CPlatform_environment(void);
+
 int CPlatform_usable_processors(void);
 
 // How many descriptors the process may have (RLIMIT_NOFILE); 0 when that is not known.

@@ -17,6 +17,12 @@ extension ConfigurationLoader {
         if let timeout = table.setting("drain_timeout")?.duration(in: .zero ... .hours(1)) {
             server.drainTimeout = timeout
         }
+        if let delay = table.setting("drain_delay")?.duration(in: .zero ... .hours(1)) {
+            server.drainDelay = delay
+        }
+        if let timeout = table.setting("upgrade_timeout")?.duration(in: .seconds(1) ... .hours(1)) {
+            server.upgradeTimeout = timeout
+        }
         if let size = table.setting("token_cache")?.size(in: 64 << 10...4 << 30) {
             server.tokenCacheBytes = Int(clamping: size)
         }

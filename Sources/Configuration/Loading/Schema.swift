@@ -8,8 +8,8 @@ struct Schema {
     ])
 
     static let server = Schema(keys: [
-        "workers", "state_directory", "drain_timeout", "token_cache", "max_connections",
-        "memory_limit", "verifications",
+        "workers", "state_directory", "drain_delay", "drain_timeout", "upgrade_timeout",
+        "token_cache", "max_connections", "memory_limit", "verifications",
     ])
 
     static let verifications = Schema(keys: [

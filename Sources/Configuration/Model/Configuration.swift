@@ -35,6 +35,10 @@ public struct Server: Sendable, Equatable {
     public var stateDirectory = "/var/lib/portcullis"
     /// How long SIGTERM and a reload wait for requests in flight.
     public var drainTimeout: Duration = .seconds(30)
+    /// How long connections are still accepted after SIGTERM, while `/readyz` says no.
+    public var drainDelay: Duration = .zero
+    /// How long a new binary may take to be ready before it is given up.
+    public var upgradeTimeout: Duration = .seconds(60)
     /// Bytes of verified tokens that one loop may remember.
     public var tokenCacheBytes = 32 << 20
     /// Client connections of all listeners together; nil: as the limit of open files allows.

@@ -24,6 +24,7 @@ public actor AdminServer {
     private let events: any EventLog
     private let acceptWaiter: Waiter
     private var streams: [ObjectIdentifier: SocketStream] = [:]
+    private var listener: ListeningSocket?
     private var isStopped = false
     private var isExhausted = false
     /// The address is one that only this machine reaches.
@@ -45,25 +46,45 @@ public actor AdminServer {
     ///
     /// - Throws: when the loop cannot watch the descriptor.
     public func run(_ listening: ListeningDescriptor) async throws(Errno) {
-        let listener = try ListeningSocket(listening, loop: loop, waiter: acceptWaiter)
         isForThisMachine = listening.address.isLoopback
+        try accept(from: listening)
         while !isStopped {
-            let deadline = acceptAll(listener)
+            let deadline = acceptAll()
             _ = await acceptWaiter.wait(until: deadline)
         }
         acceptWaiter.invalidate()
-        listener.close()
+    }
+
+    /// Leaves new connections in the kernel's queue, from where another process may take them.
+    public func suspendAccepting() {
+        listener?.close()
+        listener = nil
+    }
+
+    /// Takes what waits at `listening`, after `suspendAccepting`.
+    ///
+    /// - Throws: when the loop cannot watch the descriptor.
+    public func resumeAccepting(from listening: ListeningDescriptor) throws(Errno) {
+        if isStopped { return }
+        try accept(from: listening)
+        acceptWaiter.wake()
+    }
+
+    private func accept(from listening: ListeningDescriptor) throws(Errno) {
+        listener = try ListeningSocket(listening, loop: loop, waiter: acceptWaiter)
     }
 
     /// Accepts nothing more and ends open connections; `run` returns.
     public func stop() {
         isStopped = true
+        suspendAccepting()
         acceptWaiter.wake()
         for stream in streams.values { stream.endReceiving() }
     }
 
     /// - Returns: when to try again although nothing woke us.
-    private func acceptAll(_ listener: ListeningSocket) -> MonotonicInstant {
+    private func acceptAll() -> MonotonicInstant {
+        guard let listener else { return .never }
         // Beyond the limit, connections wait in the kernel; one that ends here wakes us.
         while streams.count < Self.connectionLimit {
             do throws(Errno) {

@@ -46,7 +46,18 @@ public final class Readiness: Sendable {
                 "memory is short: \(memory.used) of \(memory.limit ?? 0) bytes are taken, and load is "
                     + "shed")
         }
-        for keys in keySets() where !keys.isUsable {
+        return reasons + keySetReasons()
+    }
+
+    /// Names of the projects whose tokens can be verified now.
+    public func usableProjects() -> [String] {
+        keySets().filter(\.isUsable).map(\.project)
+    }
+
+    /// What is wrong with the keys of projects, or of those of these names.
+    public func keySetReasons(among projects: [String]? = nil) -> [String] {
+        var reasons: [String] = []
+        for keys in keySets() where projects?.contains(keys.project) != false && !keys.isUsable {
             let state = keys.ageSeconds == nil ? "were never loaded" : "are too old to be used"
             let cause = keys.lastError.map { ": \($0)" } ?? ""
             reasons.append("the keys of project \(keys.project) \(state)\(cause)")

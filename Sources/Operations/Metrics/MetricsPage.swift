@@ -10,6 +10,7 @@ public struct MetricsPage: Sendable {
     let loops: [LoopMetrics]
     private let log: LogWriter
     private let reloads: ReloadStatus
+    private let upgrades: UpgradeStatus
     private let keySets: @Sendable () -> [KeySetStatus]
     private let claimStore: @Sendable () -> ClaimStoreStatus?
     private let certificates: CertificateStatus
@@ -34,6 +35,7 @@ public struct MetricsPage: Sendable {
     ///   - rateLimits: What the tables of rate limits hold; asked for each page.
     public init(
         version: String, loops: [LoopMetrics], log: LogWriter, reloads: ReloadStatus,
+        upgrades: UpgradeStatus = UpgradeStatus(),
         keySets: @escaping @Sendable () -> [KeySetStatus],
         claimStore: @escaping @Sendable () -> ClaimStoreStatus? = { nil },
         certificates: CertificateStatus = CertificateStatus(),
@@ -47,6 +49,7 @@ public struct MetricsPage: Sendable {
         self.loops = loops
         self.log = log
         self.reloads = reloads
+        self.upgrades = upgrades
         self.keySets = keySets
         self.claimStore = claimStore
         self.certificates = certificates
@@ -225,6 +228,7 @@ public struct MetricsPage: Sendable {
             "portcullis_config_last_reload_successful", .gauge,
             "Whether the configuration file, when it was last read, is the one that serves.")
         text.sample([], reloads.isLastSuccessful ? 1 : 0)
+        appendUpgrades(upgrades.counts, to: &text)
         text.family(
             "portcullis_log_lines_dropped_total", .counter,
             "Log lines lost because the reader of the log was too slow or failed.")

@@ -21,6 +21,9 @@ enum Fate {
 /// Between requests it holds no buffers, only its transport and its place to sleep.
 final class ClientConnection {
     private static let lingerTime = Duration.seconds(2)
+    /// How long a connection is left open, while the process drains, since it was used last: the
+    /// next request may be on its way, and closing would lose it. Its answer closes the connection.
+    private static let drainGraceNanoseconds: Int64 = 1_000_000_000
     private static let lingerBytes = 1 << 20
     /// How long a task waits for the next request before it ends.
     private static let taskIdleNanoseconds: Int64 = 100_000_000
@@ -206,7 +209,7 @@ final class ClientConnection {
         guard let stream = transport as? TLSTransport else { return false }
         let deadline = idleSince.advanced(byNanoseconds: listener.headerNanoseconds)
         do throws(TLSError) {
-            while !isAborted && !isDismissed && !state.isDraining {
+            while !isAborted && !isDismissed && !isDrained {
                 if transport.isReadable {
                     guard await state.handshakes.take(waiter, until: deadline) else {
                         throw .handshakeTimedOut
@@ -219,7 +222,10 @@ final class ClientConnection {
                         .secured(isResumed: session.isResumed), listener: listener.name)
                     return true
                 }
-                if await waiter.wait(until: deadline) == .timedOut { throw .handshakeTimedOut }
+                let limit = state.isDraining ? min(deadline, idleDeadline) : deadline
+                if await waiter.wait(until: limit) == .timedOut && limit == deadline {
+                    throw .handshakeTimedOut
+                }
             }
         } catch {
             state.recorder.connection(.handshakeFailed(error.kind), listener: listener.name)
@@ -270,7 +276,7 @@ final class ClientConnection {
     private func next() async -> Next {
         if let exchange = leftover {
             leftover = nil
-            if !state.isDraining && !isDismissed { return .exchange(exchange) }
+            if !isDismissed { return .exchange(exchange) }
             // Pipelined requests that were not begun are the client's to repeat (RFC 9112, 9.3.2).
             state.giveBack(exchange)
             return .end
@@ -296,7 +302,7 @@ final class ClientConnection {
                     return .end
                 }
             }
-            if state.isDraining || isDismissed { return .end }
+            if isDismissed || isDrained { return .end }
             if state.loop.now >= idleDeadline {
                 noteIdleTimeout()
                 return .end
@@ -345,8 +351,13 @@ final class ClientConnection {
     }
 
     private var idleDeadline: MonotonicInstant {
-        idleSince.advanced(byNanoseconds: listener.idleNanoseconds)
+        let patience = listener.idleNanoseconds
+        return idleSince.advanced(
+            byNanoseconds: state.isDraining ? min(patience, Self.drainGraceNanoseconds) : patience)
     }
+
+    /// The process ends, and nothing has come for a while.
+    private var isDrained: Bool { state.isDraining && state.loop.now >= idleDeadline }
 
     /// Lets others go on: a client that pipelines without end gives this task no reason to sleep.
     private func endTurn() async {
@@ -389,7 +400,7 @@ extension ClientConnection: Sleeper {
     func awaken(_ reason: WakeReason) {
         isAsleep = false
         if reason == .timedOut && !transport.isReadable {
-            noteIdleTimeout()
+            if !state.isDraining { noteIdleTimeout() }
             end()
         } else {
             state.startServing(self)

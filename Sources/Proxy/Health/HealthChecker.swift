@@ -39,7 +39,11 @@ public actor HealthChecker {
     /// Checks the servers of this configuration from now on. What is known about a server stays
     /// while neither its address nor the way to ask changes; any other one counts as healthy until
     /// it was asked.
-    public func adopt(_ serving: ServingConfiguration) {
+    ///
+    /// - Parameter unhealthy: Servers that somebody else has found to be unhealthy.
+    public func adopt(
+        _ serving: ServingConfiguration, unhealthy: Set<HealthSnapshot.Server> = []
+    ) {
         var before = checks
         checks.removeAll()
         var added: [ServerCheck] = []
@@ -57,14 +61,15 @@ public actor HealthChecker {
                     continue
                 }
                 let check = ServerCheck(
-                    upstream, settings, address, tls: tls, loop: loop, version: version)
+                    upstream, settings, address, tls: tls, loop: loop, version: version,
+                    unhealthy: unhealthy)
                 checks.append(check)
                 added.append(check)
             }
         }
         for check in before { check.stop() }
         for check in added { Task.immediate(executorPreference: loop) { await run(check) } }
-        if before.contains(where: { !$0.verdict.isHealthy }) { publishVerdicts() }
+        if (before + added).contains(where: { !$0.verdict.isHealthy }) { publishVerdicts() }
     }
 
     /// What is known, for metrics.
@@ -73,6 +78,11 @@ public actor HealthChecker {
             servers: checks.map {
                 .init($0.subject.upstream, $0.subject.label, isHealthy: $0.verdict.isHealthy)
             }, checks: counts)
+    }
+
+    /// The servers that are unhealthy, for the process that takes the place of this one.
+    public var unhealthy: Set<HealthSnapshot.Server> {
+        Set(checks.filter { !$0.verdict.isHealthy }.map(\.subject))
     }
 
     /// Asks nobody any more.
@@ -110,7 +120,6 @@ public actor HealthChecker {
 
     private func publishVerdicts() {
         change += 1
-        let unhealthy = checks.filter { !$0.verdict.isHealthy }.map(\.subject)
-        publish(HealthSnapshot(change: change, unhealthy: Set(unhealthy)))
+        publish(HealthSnapshot(change: change, unhealthy: unhealthy))
     }
 }

@@ -1,11 +1,16 @@
 /// Which servers fail their checks. Immutable; every loop has the newest one.
 public struct HealthSnapshot: Sendable {
     /// A server of an upstream.
-    struct Server: Hashable, Sendable {
+    public struct Server: Hashable, Sendable {
         /// The upstream's name in the configuration.
-        let upstream: String
+        public let upstream: String
         /// The address as text.
-        let label: String
+        public let label: String
+
+        public init(upstream: String, label: String) {
+            self.upstream = upstream
+            self.label = label
+        }
     }
 
     /// Counts the snapshots: a later one replaces an earlier one.

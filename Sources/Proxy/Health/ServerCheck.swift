@@ -26,16 +26,17 @@ final class ServerCheck {
 
     init(
         _ upstream: Upstream, _ settings: HealthCheck, _ address: SocketAddress, tls: TLSContext?,
-        loop: EventLoop, version: String
+        loop: EventLoop, version: String, unhealthy: Set<HealthSnapshot.Server>
     ) {
         let label = address.description
-        subject = HealthSnapshot.Server(upstream: upstream.name, label: label)
+        let subject = HealthSnapshot.Server(upstream: upstream.name, label: label)
+        self.subject = subject
         self.upstream = upstream
         self.settings = settings
         self.tls = tls
         self.loop = loop
         waiter = Waiter(loop: loop)
-        verdict = HealthVerdict(settings)
+        verdict = HealthVerdict(settings, isHealthy: !unhealthy.contains(subject))
         probe = HTTPProbe(
             address, tls: tls.map { ($0, upstream.tls?.name ?? "") }, loop: loop, version: version)
         let name = upstream.tls.map { $0.name.contains(":") ? "[\($0.name)]" : $0.name }

@@ -1,5 +1,6 @@
 public import Configuration
 public import Reactor
+internal import Synchronization
 
 /// Why sockets that a service manager opened cannot be used.
 public struct InheritedSocketError: Error, Sendable, CustomStringConvertible {
@@ -7,9 +8,11 @@ public struct InheritedSocketError: Error, Sendable, CustomStringConvertible {
     public let description: String
 }
 
-/// Listening sockets that a service manager has opened and passed on (socket activation,
-/// sd_listen_fds(3); pitfall O10). They stay open for as long as the process lives, whatever is
-/// reloaded: their owner keeps them open anyway, so that binding their addresses anew would fail.
+/// Listening sockets that were open before this process: those of a service manager (socket
+/// activation, sd_listen_fds(3); pitfall O10), and those of the process whose place it takes.
+///
+/// A manager's stay open for as long as the process lives, whatever is reloaded: their owner keeps
+/// them open anyway, so that binding their addresses anew would fail.
 ///
 /// A socket belongs to the listener or the admin listener of its address, or of its name (`admin`,
 /// `listener-1` for the first `[[listener]]`) where the addresses are written differently. One that
@@ -31,8 +34,19 @@ public struct InheritedSockets: Sendable {
     /// What a service manager may pass; more is a mistake.
     private static let countLimit: Int32 = 1024
 
+    /// A manager's, by address of the configuration.
     private var named: [ListenAddress: [ListeningDescriptor]] = [:]
+    /// A manager's that go by their own address.
     private var others: [Passed] = []
+    /// A manager's as they came, for the next process.
+    private var all: [Passed] = []
+    /// The predecessor's own, by the address in its configuration. Shared by all copies of this
+    /// value: whoever takes one over takes it out, and nothing here keeps it open.
+    private let opened = Opened()
+
+    private final class Opened: Sendable {
+        let descriptors = Mutex<[ListenAddress: [ListeningDescriptor]]>([:])
+    }
 
     /// No socket was passed.
     public static let none = InheritedSockets()
@@ -48,24 +62,76 @@ public struct InheritedSockets: Sendable {
     public init(
         for configuration: Configuration, process: Int32, environment: (String) -> String?
     ) throws(InheritedSocketError) {
-        let places = Self.places(configuration)
-        for passed in try Self.passed(process, environment) {
-            if let place = places.first(where: { $0.name == passed.name }) {
-                named[place.address, default: []].append(passed.descriptor)
-            } else {
-                others.append(passed)
-            }
-        }
+        take(try Self.passed(process, environment), for: configuration)
         let unused = unused(by: configuration)
         if unused.isEmpty { return }
-        let known = places.map { "\($0.address) (\($0.name))" }.joined(separator: ", ")
+        let known = Self.places(configuration).map { "\($0.address) (\($0.name))" }
+            .joined(separator: ", ")
         throw InheritedSocketError(
             description: "passed sockets belong to no [[listener]] and not to [admin]: "
                 + unused.joined(separator: ", ") + "; there are \(known); give both sides the same "
                 + "address, or the socket unit a FileDescriptorName= out of the parentheses")
     }
 
-    /// The sockets that were passed for an address; none when it has to be opened.
+    /// Takes over what the process passed on whose place this one takes. A manager's socket that
+    /// belongs to no listener is no error here: that process had it, too, after a reload.
+    ///
+    /// - Throws: which descriptor is no listening socket.
+    public init(handedOver sockets: [PassedSocket], for configuration: Configuration)
+        throws(InheritedSocketError)
+    {
+        var passed: [Passed] = []
+        for socket in sockets {
+            let descriptor: ListeningDescriptor
+            do throws(Errno) {
+                descriptor = try ListeningDescriptor(inherited: socket.number)
+            } catch {
+                throw InheritedSocketError(
+                    description: "the descriptor \(socket.number) that was handed over is no "
+                        + "stream socket that listens (\(error))")
+            }
+            switch socket.origin {
+            case .opened(let address):
+                opened.descriptors.withLock { $0[address, default: []].append(descriptor) }
+            case .manager(let name): passed.append(Passed(descriptor: descriptor, name: name))
+            }
+        }
+        take(passed, for: configuration)
+    }
+
+    private mutating func take(_ passed: [Passed], for configuration: Configuration) {
+        let places = Self.places(configuration)
+        all = passed
+        for passed in passed {
+            if let place = places.first(where: { $0.name == passed.name }) {
+                named[place.address, default: []].append(passed.descriptor)
+            } else {
+                others.append(passed)
+            }
+        }
+    }
+
+    /// A manager's sockets, for the process that takes the place of this one.
+    public var managed: [PassedSocket] {
+        all.map { PassedSocket(number: $0.descriptor.number, origin: .manager(name: $0.name)) }
+    }
+
+    /// Whether a manager opened it.
+    public func isManaged(_ descriptor: ListeningDescriptor) -> Bool {
+        all.contains { $0.descriptor === descriptor }
+    }
+
+    /// Takes the predecessor's own sockets of an address over; none where it had none.
+    public func takeOpened(for address: ListenAddress) -> [ListeningDescriptor] {
+        opened.descriptors.withLock { $0.removeValue(forKey: address) } ?? []
+    }
+
+    /// Forgets what nobody took over: closed, unless somebody else has it.
+    public func forgetOpened() {
+        opened.descriptors.withLock { $0.removeAll() }
+    }
+
+    /// The sockets that a manager passed for an address; none when it has to be opened.
     public func descriptors(for address: ListenAddress) -> [ListeningDescriptor] {
         if let descriptors = named[address] { return descriptors }
         guard let bound = SocketAddress(address) else { return [] }

@@ -16,35 +16,46 @@ public struct ListenError: Error, Sendable, CustomStringConvertible {
 struct Listening {
     private let inherited: InheritedSockets
     private var open: [ListenAddress: [ListeningDescriptor]] = [:]
+    /// Addresses whose descriptors the process before this one opened: its files are not ours yet,
+    /// and it may have had another number of loops.
+    private var takenOver: Set<ListenAddress> = []
 
     /// Nothing is open but what was passed to the process.
     init(inherited: InheritedSockets = .none) {
         self.inherited = inherited
     }
 
-    /// The descriptors of an address, one for each of `count` loops, opened when they are not open
-    /// yet.
+    /// The descriptors of an address, opened when they are not open yet: as many as there are loops,
+    /// or as many as somebody else has opened.
     mutating func descriptors(for address: ListenAddress, count: Int) throws(ListenError)
         -> [ListeningDescriptor]
     {
         if let descriptors = open[address] { return descriptors }
-        let passed = try inherited(for: address, count: count)
+        let passed = inherited.descriptors(for: address)
         if !passed.isEmpty {
             open[address] = passed
             return passed
+        }
+        let opened = inherited.takeOpened(for: address)
+        if !opened.isEmpty {
+            open[address] = opened
+            takenOver.insert(address)
+            return opened
         }
         let descriptors: [ListeningDescriptor]
         switch address {
         case .tcp(let host, let port):
             descriptors = try Self.listenTCP(address, host, port, count: count)
         case .unix:
-            let descriptor = try ListeningDescriptor.open(address)
             // One queue for all loops: local sockets have no SO_REUSEPORT.
-            descriptors = Array(repeating: descriptor, count: count)
+            descriptors = [try ListeningDescriptor.open(address)]
         }
         open[address] = descriptors
         return descriptors
     }
+
+    /// The descriptors of an address that is open; nil for another one.
+    func known(_ address: ListenAddress) -> [ListeningDescriptor]? { open[address] }
 
     /// Whether descriptors of this address are there.
     func isOpen(_ address: ListenAddress) -> Bool {
@@ -59,20 +70,63 @@ struct Listening {
         open = open.filter { kept.contains($0.key) }
     }
 
-    /// Sockets that were passed, one for each loop; several loops accept from the same one when there
-    /// are fewer.
-    private func inherited(for address: ListenAddress, count: Int) throws(ListenError)
-        -> [ListeningDescriptor]
+    /// What each of `count` loops accepts from. Loops share a descriptor where there are fewer; all
+    /// of them share those that are left over, so that no queue is nobody's and no loop has two.
+    static func spread(_ descriptors: [ListeningDescriptor], over count: Int)
+        -> [[ListeningDescriptor]]
     {
-        let passed = inherited.descriptors(for: address)
-        if passed.isEmpty { return [] }
-        if passed.count > count {
-            throw ListenError(
-                address: address,
-                reason: "\(passed.count) sockets were passed for it, and [server] workers are "
-                    + "\(count): nobody would accept from the last ones")
+        if descriptors.isEmpty { return [] }
+        let surplus = descriptors.dropFirst(count)
+        return (0..<count).map { [descriptors[$0 % descriptors.count]] + surplus }
+    }
+
+    // MARK: From one process to the next
+
+    /// Closes the predecessor's descriptors that no listener took over.
+    func forgetOpened() {
+        inherited.forgetOpened()
+    }
+
+    /// What was taken over is this process's own: its predecessor has let go. Where loops are more
+    /// than descriptors the missing ones are opened; before, connections would have come to them
+    /// that nobody accepts if the predecessor stays after all.
+    ///
+    /// - Returns: addresses for which that failed; their loops share what is there.
+    mutating func settle(count: Int) -> [ListenError] {
+        var errors: [ListenError] = []
+        for address in takenOver {
+            guard let descriptors = open[address], let first = descriptors.first else { continue }
+            switch address {
+            case .unix(let path): first.own(path)
+            case .tcp:
+                do throws(Errno) {
+                    let missing = max(0, count - descriptors.count)
+                    let added = try Self.openShared(first.address, count: missing)
+                    open[address] = descriptors + added
+                } catch {
+                    errors.append(ListenError(address: address, error))
+                }
+            }
         }
-        return (0..<count).map { passed[$0 % passed.count] }
+        takenOver.removeAll()
+        return errors
+    }
+
+    /// What a process that takes the place of this one has to inherit.
+    var passed: [PassedSocket] {
+        let managed = inherited.managed
+        let numbers = Set(managed.map(\.number))
+        return managed
+            + open.flatMap { address, descriptors in
+                descriptors.filter { !numbers.contains($0.number) }.map {
+                    PassedSocket(number: $0.number, origin: .opened(address))
+                }
+            }
+    }
+
+    /// Socket files of these addresses are the next process's now.
+    func disown(_ addresses: [ListenAddress]) {
+        for address in addresses { open[address]?.forEach { $0.disown() } }
     }
 
     private static func listenTCP(

@@ -22,6 +22,8 @@ public actor ProxyServer {
     private var listening: Listening
     private let ledger = ConnectionLedger()
     private var prepared: [(Listener, [ListeningDescriptor])] = []
+    /// Whose connections are accepted, or about to be.
+    private var listeners: [Listener] = []
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         loop.asUnownedSerialExecutor()
@@ -36,7 +38,8 @@ public actor ProxyServer {
         listening = Listening(inherited: inherited)
     }
 
-    /// Opens the listeners, starts the loops and, when the claim store can be asked, accepts.
+    /// Opens the listeners, starts the loops, and returns when the claim store can be asked. Nothing
+    /// is accepted before `startAccepting`.
     ///
     /// - Parameter store: Which tokens were spent; nil when no route wants to know.
     /// - Throws: `ListenError` when an address cannot be opened; nothing is left running then.
@@ -47,17 +50,39 @@ public actor ProxyServer {
     ) async throws {
         adoptCeiling(serving.configuration.server)
         do {
-            let opened = try open(serving.configuration.listeners, count: serving.workerCount)
+            prepared = try open(serving.configuration.listeners, count: serving.workerCount)
+            listeners = serving.configuration.listeners
             try await startWorkers(
                 serving, keys: keys, makeRecorder: makeRecorder, requestRefetch: requestRefetch)
             if let store { await open(store) }
-            try await accept(opened)
         } catch {
-            for worker in workers { await worker.stop() }
-            workers.removeAll()
-            listening.close(except: [])
+            await giveUp()
             throw error
         }
+    }
+
+    /// Accepts connections from now on.
+    ///
+    /// - Throws: when the kernel does not watch a listener; nothing is left running then.
+    public func startAccepting() async throws(Errno) {
+        let opened = prepared
+        prepared = []
+        listening.forgetOpened()
+        do throws(Errno) {
+            try await accept(opened)
+        } catch {
+            await giveUp()
+            throw error
+        }
+    }
+
+    /// Ends what `start` began. Connections that wait to be accepted wait on where another process
+    /// has the listeners, too.
+    public func giveUp() async {
+        for worker in workers { await worker.stop() }
+        workers.removeAll()
+        prepared = []
+        listening.close(except: [])
     }
 
     private func startWorkers(
@@ -120,6 +145,7 @@ public actor ProxyServer {
         let added = prepared
         prepared = []
         adoptCeiling(serving.configuration.server)
+        listeners = serving.configuration.listeners
         for worker in workers { await worker.adopt(serving, keys: keys) }
         do throws(Errno) {
             try await accept(added)
@@ -208,6 +234,60 @@ public actor ProxyServer {
     public func shed(_ isShedding: Bool) async {
         for worker in workers { await worker.shed(isShedding) }
     }
+    // MARK: From one process to the next
+
+    /// What a process that takes the place of this one has to inherit.
+    public var passedSockets: [PassedSocket] { listening.passed }
+
+    /// Leaves new connections in the kernel's queues, from where this process or another one that
+    /// has the same descriptors can take them.
+    public func suspendAccepting() async {
+        for worker in workers { await worker.suspendAccepting() }
+    }
+
+    /// Accepts again what waits at the listeners, after all.
+    public func resumeAccepting() async {
+        await resumeAccepting(listeners)
+    }
+
+    private func resumeAccepting(_ listeners: [Listener]) async {
+        for listener in listeners {
+            do throws(Errno) {
+                guard let descriptors = listening.known(listener.listen) else { continue }
+                try await accept(listener, descriptors)
+            } catch {
+                log.log(
+                    .error, "a listener accepts nothing",
+                    [("listener", listener.name), ("error", "\(error)")])
+            }
+        }
+    }
+
+    /// The process whose place this one takes has let go of everything.
+    public func settle() async {
+        let before = listening.passed.count
+        for error in listening.settle(count: workers.count) {
+            log.log(
+                .warning, "event loops share a listening socket",
+                [("listener", "\(error.address)"), ("reason", error.reason)])
+        }
+        if listening.passed.count == before { return }
+        await suspendAccepting()
+        await resumeAccepting()
+    }
+
+    /// Another process serves the listeners with these descriptors from now on. Connections that
+    /// wait at the others, which it does not want, are still served here.
+    public func handOver(_ numbers: Set<Int32>) async {
+        let left = listeners.filter { listener in
+            listening.known(listener.listen)?.contains { !numbers.contains($0.number) } == true
+        }
+        let kept = Set(left.map(\.listen))
+        listening.disown(listening.addresses.filter { !kept.contains($0) })
+        await resumeAccepting(left)
+    }
+
+    // MARK: The end
 
     /// Stops accepting, waits for requests in flight, and ends the loops.
     ///
@@ -271,11 +351,18 @@ public actor ProxyServer {
 
     private func accept(_ opened: [(Listener, [ListeningDescriptor])]) async throws(Errno) {
         for (listener, descriptors) in opened {
-            for (worker, descriptor) in zip(workers, descriptors) {
-                try await worker.accept(descriptor, listener)
-            }
+            try await accept(listener, descriptors)
             let bound = descriptors.first?.address.description ?? ""
             log.log(.info, "listening", [("listener", listener.name), ("address", bound)])
+        }
+    }
+
+    private func accept(_ listener: Listener, _ descriptors: [ListeningDescriptor])
+        async throws(Errno)
+    {
+        let shares = Listening.spread(descriptors, over: workers.count)
+        for (worker, share) in zip(workers, shares) {
+            for descriptor in share { try await worker.accept(descriptor, listener) }
         }
     }
 }

@@ -28,6 +28,12 @@ public actor Worker {
             socket = try ListeningSocket(descriptor, loop: loop, waiter: waiter)
             self.listener = listener
         }
+
+        func stop() {
+            isStopped = true
+            socket.close()
+            waiter.wake()
+        }
     }
 
     private nonisolated let loop: EventLoop
@@ -99,6 +105,12 @@ public actor Worker {
             }
         }
         acceptors.removeAll { $0.isStopped }
+    }
+
+    /// Accepts nothing for now; what waits to be accepted waits on.
+    public func suspendAccepting() {
+        for acceptor in acceptors { acceptor.stop() }
+        acceptors.removeAll()
     }
 
     private func served(_ listener: Listener, by serving: ServingConfiguration) -> ServedListener {
@@ -265,9 +277,7 @@ public actor Worker {
         if acceptor.isStopped { return }
         // Connections that the kernel has taken already would be reset with the descriptor.
         _ = try? acceptSome(acceptor, limit: Self.backlog)
-        acceptor.isStopped = true
-        acceptor.socket.close()
-        acceptor.waiter.wake()
+        acceptor.stop()
     }
 
     private func sweepRegularly() async {

@@ -6,7 +6,8 @@ public import Reactor
 ///
 /// A server is drained as the configuration writes it (then all of its addresses are, also those
 /// that its name gets later), or by one of its addresses. It stays drained until it is taken back,
-/// leaves the configuration, or the process ends.
+/// leaves the configuration, or the process ends; one that takes its place goes on
+/// with it.
 public struct ServerDrains {
     /// One server, or one address of it.
     public struct Drain: Sendable, Equatable {

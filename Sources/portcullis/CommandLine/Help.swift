@@ -43,8 +43,9 @@ enum Help {
 
           -c, --config FILE    the configuration; proxy.conf.example explains every key
 
-        Signals: SIGHUP reads the configuration again (a broken one changes nothing), SIGTERM and
-        SIGINT finish the requests in flight and stop.
+        Signals: SIGHUP reads the configuration again (a broken one changes nothing), SIGUSR2 starts
+        the program's file, which may be a new one, and hands the listeners over to it (a broken one
+        changes nothing), SIGTERM and SIGINT finish the requests in flight and stop.
         Exit codes: 0 stopped, 1 the configuration is wrong, 2 usage, 70 internal.
         """
 

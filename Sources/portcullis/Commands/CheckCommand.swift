@@ -51,11 +51,13 @@ struct CheckCommand {
     private func printReplay(_ configuration: Configuration) {
         if !configuration.claimsTokens { return }
         let settings = configuration.replay
-        var table = TextTable(["store", "where", "limited-use up to", "when unavailable"])
+        var table = TextTable([
+            "store", "where", "limited-use up to", "when unavailable", "SIGUSR2",
+        ])
         let store = StoreWording(configuration)
         table.append([
             store.name, store.place, spelling(of: settings.limitedUseMaxLifetime),
-            settings.whenUnavailable.rawValue,
+            settings.whenUnavailable.rawValue, store.upgrade,
         ])
         console.print("\nReplay protection:")
         console.print(table.description)

@@ -11,6 +11,8 @@ struct RunCommand {
     /// Serves until it is stopped.
     func perform() -> ExitCode {
         guard let loaded = LoadedConfiguration(configuration, console) else { return .wrong }
-        return ServiceProcess.run(.file(configuration), loaded.value, console)
+        return ServiceProcess.run(
+            .file(configuration), loaded.value, console,
+            program: Program.current(CommandLine.arguments))
     }
 }

@@ -18,6 +18,14 @@ struct StoreWording {
         }
     }
 
+    /// Which store, and where: the same words are the same claims.
+    var location: String { "\(name): \(place)" }
+
+    /// What becomes of the claims when a new binary takes over.
+    var upgrade: String {
+        configuration.replay.store == .memory ? "refused, restart instead" : "keeps claims"
+    }
+
     /// Where the claims are.
     var place: String {
         switch configuration.replay.store {

@@ -13,20 +13,32 @@ final class ClaimAuthority: Sendable {
     private struct Opened {
         let store: any ClaimStore
         let settings: ReplaySettings
+        let place: String
     }
 
     private let opened = Mutex<Opened?>(nil)
     private let log: any EventLog
     private let keepsState: Bool
+    /// The place where the process claims whose place this one takes; nil when it claims nowhere.
+    private let earlierPlace: String?
 
-    /// - Parameter keepsState: What is written to the state directory outlives the process.
-    init(keepsState: Bool, log: any EventLog) {
+    /// - Parameters:
+    ///   - keepsState: What is written to the state directory outlives the process.
+    ///   - earlierPlace: Where a process claims that still serves while this one does.
+    init(keepsState: Bool, earlierPlace: String? = nil, log: any EventLog) {
         self.keepsState = keepsState
+        self.earlierPlace = earlierPlace
         self.log = log
     }
 
     /// The store, once it is open.
     var store: (any ClaimStore)? { opened.withLock { $0?.store } }
+
+    /// Where claims are made; nil while they are made nowhere.
+    var place: String? { opened.withLock { $0?.place } }
+
+    /// Claims are in this process's memory, where no other process finds them.
+    var isConfined: Bool { opened.withLock { $0?.settings.store == .memory } }
 
     /// Opens the store of a configuration.
     ///
@@ -36,11 +48,18 @@ final class ClaimAuthority: Sendable {
     func open(for configuration: Configuration) throws(StoreOpenError) -> (any ClaimStore)? {
         guard configuration.claimsTokens, store == nil else { return nil }
         let settings = configuration.replay
+        if let earlierPlace, earlierPlace != StoreWording(configuration).location {
+            throw StoreOpenError(
+                "the running process claims tokens in another store (\(earlierPlace)), and a token "
+                    + "could pass in both",
+                hint: "restart instead of upgrading")
+        }
         if settings.store == .file, keepsState {
             try Self.makeWritable(configuration.server.stateDirectory)
         }
         let store = try StoreFactory.open(configuration, log: log)
-        opened.withLock { $0 = Opened(store: store, settings: settings) }
+        let place = StoreWording(configuration).location
+        opened.withLock { $0 = Opened(store: store, settings: settings, place: place) }
         log.log(.info, "replay store opened", [("store", "\(store.name)")])
         return store
     }

@@ -5,18 +5,19 @@ internal import Reactor
 
 /// The admin listener, and what can be changed through it.
 extension Service: AdminControl {
-    /// Opens the admin listener, if there is to be one.
-    ///
-    /// - Throws: `ListenError`.
-    func startAdmin(_ settings: Admin?, _ metrics: [LoopMetrics]) throws {
+    /// Opens the admin listener, if there is to be one. Nothing is accepted before `runAdmin`.
+    func openAdmin(_ settings: Admin?, _ metrics: [LoopMetrics]) throws(ListenError) {
         guard let settings else { return }
-        let descriptor =
-            try inherited.descriptors(for: settings.listen).first
-            ?? ListeningDescriptor.open(settings.listen)
+        let passed =
+            inherited.descriptors(for: settings.listen).first
+            ?? inherited.takeOpened(for: settings.listen).first
+        let descriptor: ListeningDescriptor
+        if let passed { descriptor = passed } else { descriptor = try .open(settings.listen) }
         adoptAdminToken(settings)
         let (keeper, health) = (keeper, health)
         let page = MetricsPage(
             version: Help.version, loops: metrics, log: writer, reloads: reloads,
+            upgrades: upgrades,
             keySets: { keeper.assumeIsolated { $0.status } },
             claimStore: { [claims] in claims.store.map { ClaimStoreStatus($0) } },
             certificates: certificates,
@@ -27,7 +28,12 @@ extension Service: AdminControl {
         let pages = AdminPages(
             metrics: page, readiness: readiness, access: access, control: self, events: log)
         let admin = AdminServer(loop: loop, pages: pages, events: log)
-        self.admin = admin
+        self.admin = (admin, descriptor)
+    }
+
+    /// Accepts connections of the admin listener from now on.
+    func runAdmin() {
+        guard let (admin, descriptor) = admin else { return }
         let log = log
         Task(executorPreference: loop) {
             do throws(Errno) {

@@ -1,5 +1,4 @@
 internal import Configuration
-internal import Glibc
 internal import Operations
 internal import Proxy
 internal import Reactor
@@ -26,7 +25,7 @@ extension Service {
         }
     }
 
-    var isEndDue: Bool { signalsToCome.contains { $0 != SIGHUP } }
+    var isEndDue: Bool { signalsToCome.contains(where: Self.isEnd) }
 
     /// Looks names up again, and has the loops use what came of it.
     ///

@@ -40,7 +40,7 @@ extension Service {
     func feedWatchdog() async {
         guard let interval = notice.watchdogInterval else { return }
         let waiter = Waiter(loop: loop)
-        while true {
+        while heir == nil {
             await server.awaitLoops()
             tell(.alive)
             _ = await waiter.wait(until: loop.now.advanced(by: interval))
@@ -64,6 +64,14 @@ extension Service {
         let seconds = max(0, deadline.microseconds(since: loop.now) / 1_000_000)
         return .stopping(
             status: "draining \(counted(connections, "connection")), \(seconds) s left",
+            extension: Self.drainExtension)
+    }
+
+    /// That the process will end, and still serves.
+    func delayMessage(until end: MonotonicInstant) -> ServiceManagerNotice.Message {
+        let seconds = max(0, end.microseconds(since: loop.now) / 1_000_000)
+        return .stopping(
+            status: "not ready any more, accepting for \(seconds) s",
             extension: Self.drainExtension)
     }
 

@@ -9,17 +9,23 @@ internal import TLS
 /// The running proxy: the parts, and what signals do to them. An actor on the control loop, which
 /// serves no requests.
 ///
-/// SIGHUP reloads, SIGTERM and SIGINT drain; a second one of these ends the process at once.
+/// SIGHUP reloads, SIGUSR2 hands over to a new binary, SIGTERM and SIGINT drain; a second one of
+/// these ends the process at once.
 actor Service {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
     private let source: ConfigurationSource
     let inherited: InheritedSockets
+    /// What takes over at SIGUSR2; nil when nothing can.
+    let program: Program?
+    /// What this process was told that takes another one's place.
+    private let handover: Handover?
     let signals: SignalSource
     let writer: LogWriter
     let log: EventLogger
     let reloads = ReloadStatus()
+    let upgrades: UpgradeStatus
     let server: ProxyServer
     let keeper: KeySetKeeper
     private let handedOut: HandedOutKeys
@@ -33,21 +39,29 @@ actor Service {
     let tickets = TicketKeys()
     /// For the metrics.
     let certificates = CertificateStatus()
-    var admin: AdminServer?
+    var admin: (server: AdminServer, socket: ListeningDescriptor)?
     /// Who may change something through it.
     let access = AdminAccess()
     /// What operators took out of service.
     var drains = ServerDrains()
     /// For readiness and the metrics.
     let memory = MemoryReport()
+    /// The new process, while this one may still go on.
+    var successor: Successor?
+    /// The process that has taken this one's place, and what it accepts from.
+    var heir: (process: Int32, sockets: Set<Int32>)?
     /// What the loops have, or are about to get.
     private(set) var serving: ServingConfiguration
     /// The process is ending.
     private(set) var isDraining = false
     /// Another configuration is about to be put in place.
     private(set) var isReloading = false
+    /// A new binary is about to take over.
+    var isUpgrading = false
     /// Signals that came while something else was under way.
     var signalsToCome: [Int32] = []
+    /// Signals for whoever serves when the upgrade is over.
+    var signalsAfterUpgrade: [Int32] = []
     /// The loops serve.
     private(set) var isServing = false
     /// Names have addresses that the loops do not know yet.
@@ -57,21 +71,28 @@ actor Service {
     ///   - source: Where the configuration comes from, now and at each reload.
     ///   - configuration: The one that was read already.
     ///   - inherited: Sockets that are open already.
+    ///   - handover: Whose they were, when this process takes another one's place.
+    ///   - program: What takes over at SIGUSR2; nil when nothing can.
     ///   - keepsState: Key sets are kept in the state directory for the next start.
     init(
         loop: EventLoop, source: ConfigurationSource, configuration: Configuration,
-        inherited: InheritedSockets, signals: SignalSource, writer: LogWriter, keepsState: Bool
+        inherited: InheritedSockets, handover: Handover?, program: Program?,
+        signals: SignalSource, writer: LogWriter, keepsState: Bool
     ) {
         let log = EventLogger(configuration.log, writer: writer)
         let server = ProxyServer(loop: loop, log: log, inherited: inherited)
         self.loop = loop
         self.source = source
         self.inherited = inherited
+        self.handover = handover
+        self.program = program
+        upgrades = UpgradeStatus(handover?.upgrades ?? .init())
         self.signals = signals
         self.writer = writer
         self.log = log
         self.server = server
-        claims = ClaimAuthority(keepsState: keepsState, log: log)
+        claims = ClaimAuthority(
+            keepsState: keepsState, earlierPlace: handover?.claimStore, log: log)
         serving = ServingConfiguration(
             configuration, addresses: configuration.upstreams.map { _ in [] })
         names = NameBook(loop: loop, log: log)
@@ -106,18 +127,23 @@ actor Service {
     /// - Parameter whenServing: Called once requests are accepted.
     func run(whenServing: @Sendable () -> Void) async -> ExitCode {
         let waiter = Waiter(loop: loop)
+        let predecessor: Predecessor?
         do throws(Errno) {
             try signals.attach(to: loop, waiter: waiter)
+            predecessor = try handover.map { handover throws(Errno) in
+                try Predecessor(handover, waiter: waiter)
+            }
         } catch {
-            log.log(.error, "cannot watch signals", [("error", "\(error)")])
+            log.log(.error, "cannot watch signals and channels", [("error", "\(error)")])
             return .failure
         }
         Task.immediate(executorPreference: loop) { await resolveRegularly(waiter) }
         do {
-            try await start(waiter)
+            try await start(waiter, predecessor)
             whenServing()
             tell(.ready(status: servingStatus()))
         } catch {
+            predecessor?.tellFailure("\(error)")
             tell(.status("cannot start: \(error)"))
             log.log(.error, "cannot start", [("error", "\(error)")])
             return .wrong
@@ -128,12 +154,16 @@ actor Service {
         Task.immediate(executorPreference: loop) { await feedWatchdog() }
         while true {
             while let signal = nextSignal() {
-                if signal == SIGHUP {
-                    await reload(waiter)
-                } else {
+                switch signal {
+                case SIGHUP where isUpgrading: signalsAfterUpgrade.append(signal)
+                case SIGHUP: await reload(waiter)
+                case SIGUSR2: startUpgrade(waiter)
+                default:
+                    await abandonUpgrade()
                     return await drain(signal, waiter)
                 }
             }
+            if let heir { return await leave(to: heir.process, waiter) }
             _ = await waiter.wait()
         }
     }
@@ -144,7 +174,7 @@ actor Service {
 
     // MARK: Start
 
-    private func start(_ waiter: Waiter) async throws {
+    private func start(_ waiter: Waiter, _ predecessor: Predecessor?) async throws {
         // The runtime's global pool makes its descriptors at first use, and traps when there are none
         // left then: so use it now.
         await Task.detached {}.value
@@ -157,7 +187,7 @@ actor Service {
             previous: serving)
         let store = try claims.open(for: configuration)
         let metrics = (0..<serving.workerCount).map { _ in LoopMetrics() }
-        try startAdmin(configuration.admin, metrics)
+        try openAdmin(configuration.admin, metrics)
         let keys = await keeper.start()
         let keeper = keeper
         try await server.start(
@@ -168,7 +198,14 @@ actor Service {
             requestRefetch: { keeper.refetch($0) })
         // What came while the loops were made found nobody to tell.
         await handOutKeys()
-        await health.adopt(serving)
+        await health.adopt(serving, unhealthy: handover?.unhealthy ?? [])
+        if let predecessor {
+            await takeDrains(of: predecessor.handover)
+            try await awaitTurn(after: predecessor, waiter)
+        }
+        try await server.startAccepting()
+        runAdmin()
+        if let predecessor { await takePlace(of: predecessor, waiter) }
         isServing = true
         names.waiter.wake()
         readiness.enter(.serving)
@@ -288,9 +325,14 @@ actor Service {
 
     // MARK: End
 
+    /// Whether a signal asks for the end.
+    static func isEnd(_ signal: Int32) -> Bool { signal == SIGTERM || signal == SIGINT }
+
     private func drain(_ signal: Int32, _ waiter: Waiter) async -> ExitCode {
-        isDraining = true
         readiness.enter(.draining)
+        Task.immediate(executorPreference: loop) { await endAtNextSignal(waiter) }
+        await delayDrain()
+        isDraining = true
         let connections = await server.connectionCount()
         log.log(
             .info, "draining",
@@ -298,18 +340,50 @@ actor Service {
         let timeout = serving.configuration.server.drainTimeout
         let deadline = loop.now.advanced(by: timeout)
         tell(drainMessage(connections: connections, deadline: deadline))
-        Task.immediate(executorPreference: loop) { await endAtNextSignal(waiter) }
         Task.immediate(executorPreference: loop) { await reportDrain(until: deadline) }
-        let cut = await server.drain(timeout: timeout)
-        await keeper.stop()
-        await health.stop()
-        await admin?.stop()
-        log.log(.info, "stopped", [("connections_cut", String(cut))])
+        await finish(within: timeout)
         return .done
     }
 
-    private func endAtNextSignal(_ waiter: Waiter) async {
-        while signals.next() == nil { _ = await waiter.wait() }
+    /// Goes on accepting for a while, so that whoever sends clients here learns from `/readyz` that
+    /// it should not.
+    private func delayDrain() async {
+        let delay = serving.configuration.server.drainDelay
+        if delay == .zero { return }
+        log.log(.info, "draining soon; connections are still accepted", [("delay", "\(delay)")])
+        let end = loop.now.advanced(by: delay)
+        let waiter = Waiter(loop: loop)
+        var isOver = false
+        while !isOver {
+            tell(delayMessage(until: end))
+            let next = min(end, loop.now.advanced(by: .seconds(1)))
+            _ = await waiter.wait(until: next)
+            isOver = loop.now >= end
+        }
+        waiter.invalidate()
+    }
+
+    /// Lets requests in flight finish, and ends everything that runs.
+    func finish(within timeout: Duration) async {
+        isDraining = true
+        let cut = await server.drain(timeout: timeout)
+        await keeper.stop()
+        await health.stop()
+        await admin?.server.stop()
+        admin = nil
+        log.log(.info, "stopped", [("connections_cut", String(cut))])
+    }
+
+    /// Ends the process at the next signal that asks for it.
+    func endAtNextSignal(_ waiter: Waiter) async {
+        while true {
+            if let signal = nextSignal() {
+                if Self.isEnd(signal) { break }
+                log.log(.info, "a signal changes nothing any more", [("signal", String(signal))])
+                continue
+            }
+            _ = await waiter.wait()
+        }
         _ = writer.shutDown(timeLimit: .seconds(1))
         exit(ExitCode.done.rawValue)
     }

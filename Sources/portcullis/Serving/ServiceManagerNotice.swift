@@ -11,6 +11,8 @@ struct ServiceManagerNotice: Sendable {
         case reloading(at: MonotonicInstant)
         /// The end has begun, and may take this much longer before it is to be forced.
         case stopping(status: String, extension: Duration)
+        /// Another process is the service from now on, and will say what is to be said.
+        case succeeded(by: Int32)
         /// How things are, for `systemctl status`.
         case status(String)
         /// The process is not stuck.
@@ -61,6 +63,7 @@ struct ServiceManagerNotice: Sendable {
                 + "STATUS=reading the configuration again"
         case .stopping(let status, let more):
             "STOPPING=1\nEXTEND_TIMEOUT_USEC=\(more.nanoseconds / 1000)\nSTATUS=\(line(status))"
+        case .succeeded(let process): "MAINPID=\(process)"
         case .status(let status): "STATUS=\(line(status))"
         case .alive: "WATCHDOG=1"
         }

@@ -11,6 +11,7 @@ enum ServiceProcess {
 
     /// - Parameters:
     ///   - configuration: What `source` gave first.
+    ///   - program: What takes over at SIGUSR2; nil when nothing can.
     ///   - keepsState: Key sets are kept for the next start.
     ///   - beforeServing: Starts what else runs in this process. Its threads leave the signals to
     ///     the service.
@@ -18,24 +19,24 @@ enum ServiceProcess {
     /// - Returns: the exit code of the process.
     static func run(
         _ source: ConfigurationSource, _ configuration: Configuration, _ console: Console,
-        keepsState: Bool = true, beforeServing: () -> Void = {},
+        program: Program? = nil, keepsState: Bool = true, beforeServing: () -> Void = {},
         whenServing: @escaping @Sendable () -> Void = {}
     ) -> ExitCode {
         CrashLine.install(version: Help.version, isJSON: configuration.log.format == .json)
         Syscalls.ignoreBrokenPipes()
         _ = Syscalls.raiseDescriptorLimit()
+        let handover: Handover?
         let inherited: InheritedSockets
-        do throws(InheritedSocketError) {
-            inherited = try InheritedSockets(
-                for: configuration, process: Syscalls.processIdentifier(),
-                environment: Syscalls.environmentVariable)
+        do {
+            handover = try Handover.find()
+            inherited = try sockets(handover, configuration)
         } catch {
             console.complain("portcullis: cannot start: \(error)")
             return .wrong
         }
         do throws(Errno) {
             // Before any other thread starts: all inherit the signal mask.
-            let signals = try SignalSource([SIGHUP, SIGTERM, SIGINT])
+            let signals = try SignalSource([SIGHUP, SIGTERM, SIGINT, SIGUSR2])
             let writer = try LogWriter(
                 droppedReport: EventLogger.droppedReport(configuration.log.format))
             let loop = try EventLoop()
@@ -43,7 +44,8 @@ enum ServiceProcess {
             beforeServing()
             let service = Service(
                 loop: loop, source: source, configuration: configuration,
-                inherited: inherited, signals: signals, writer: writer, keepsState: keepsState)
+                inherited: inherited, handover: handover, program: program, signals: signals,
+                writer: writer, keepsState: keepsState)
             let code = serve(service, loop, whenServing)
             _ = writer.shutDown(timeLimit: logFlushTime)
             return code
@@ -51,6 +53,17 @@ enum ServiceProcess {
             console.complain("portcullis: cannot start: \(error)")
             return .failure
         }
+    }
+
+    private static func sockets(_ handover: Handover?, _ configuration: Configuration)
+        throws(InheritedSocketError) -> InheritedSockets
+    {
+        if let handover {
+            return try InheritedSockets(handedOver: handover.sockets, for: configuration)
+        }
+        return try InheritedSockets(
+            for: configuration, process: Syscalls.processIdentifier(),
+            environment: Syscalls.environmentVariable)
     }
 
     private static func serve(

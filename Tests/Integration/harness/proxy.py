@@ -1,5 +1,6 @@
 """Portcullis as a process: its configuration, its life, its logs and its metrics."""
 
+import ctypes
 import fcntl
 import json
 import os
@@ -135,8 +136,10 @@ class Portcullis:
     """One running proxy. `lines` is everything that it wrote, on either stream."""
 
     def __init__(self, folder: pathlib.Path, config: str, *, port: int, admin_port: int,
-                 environment: dict[str, str] | None = None, sockets: list[tuple[str, socket.socket]] = ()):
-        """`sockets` are passed as a service manager does it, under these names."""
+                 environment: dict[str, str] | None = None, sockets: list[tuple[str, socket.socket]] = (),
+                 program: pathlib.Path = BINARY, prelude: str | None = None):
+        """`sockets` are passed as a service manager does it, under these names. `prelude` is a line of shell that runs
+        in the same process first."""
         self.folder, self.port, self.admin_port = folder, port, admin_port
         self.config_path = folder / "proxy.conf"
         self.config_path.write_text(config)
@@ -144,12 +147,23 @@ class Portcullis:
         self.changed = threading.Condition(threading.RLock())
         self.lines: list[str] = []
         self.records: list[dict] = []
-        command, passed = [BINARY, "run", "-c", self.config_path], []
+        command, passed = [program, "run", "-c", self.config_path], []
         if sockets:
             command, passed = passing(sockets, command)
+        if prelude:
+            command = ["bash", "-c", prelude + '; exec "$0" "$@"', *command]
         self.process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=os.environ | (environment or {}), pass_fds=passed)
+        if program != BINARY:
+            # A process that takes over is a child of this one when the one that started it has ended.
+            set_child_subreaper = 36
+            ctypes.CDLL(None).prctl(set_child_subreaper, 1, 0, 0, 0)
+        # The process that serves: another one after an upgrade.
+        self.pid = self.process.pid
+        # Those that served before it, and how they ended.
+        self.earlier: list[int] = []
+        self._ended: dict[int, int] = {}
         for descriptor in passed:
             os.close(descriptor)
         self._readers = [threading.Thread(target=self._read, args=(pipe,), daemon=True)
@@ -186,10 +200,44 @@ class Portcullis:
         return self
 
     def signal(self, number: signal.Signals):
-        self.process.send_signal(number)
+        if self.pid == self.process.pid:
+            self.process.send_signal(number)
+        else:
+            os.kill(self.pid, number)
+
+    def adopt(self, process: int):
+        """Another process has taken over."""
+        self.earlier.append(self.pid)
+        self.pid = process
+
+    def wait_for_exit_of_earlier(self, within: float = 20):
+        """Every process before the one that serves must end with 0."""
+        for process in self.earlier:
+            assert self._exit_of(process, within) == 0, f"{process} exited {self._exit_of(process, 0)}"
+
+    def _exit_of(self, process: int, within: float) -> int:
+        if process == self.process.pid:
+            return self.process.wait(within)
+
+        def has_ended() -> bool:
+            try:
+                number, status = os.waitpid(process, os.WNOHANG)
+            except ChildProcessError:
+                # Its parent, which has not ended yet, may have reaped it: then it never served.
+                return False
+            if number:
+                self._ended[process] = os.waitstatus_to_exitcode(status)
+            return bool(number)
+
+        if process not in self._ended:
+            try:
+                wait_until(has_ended, f"the end of process {process}", within)
+            except AssertionError:
+                raise subprocess.TimeoutExpired("portcullis", within) from None
+        return self._ended[process]
 
     def wait_for_exit(self, within: float = 20) -> int:
-        code = self.process.wait(within)
+        code = self._exit_of(self.pid, within)
         for reader in self._readers:
             reader.join(within)
         return code
@@ -205,17 +253,17 @@ class Portcullis:
     def stop(self):
         """SIGTERM must end it with 0, and nothing that it ever wrote may hold a token."""
         metrics = ""
-        if self.process.poll() is None:
+        if self.is_alive():
             try:
                 metrics = self.admin("/metrics").body.decode()
             except (OSError, client.Closed):
                 pass
             self.signal(signal.SIGTERM)
         try:
+            self.wait_for_exit_of_earlier()
             code = self.wait_for_exit()
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+            self.kill()
             raise AssertionError("SIGTERM did not end the proxy:\n" + self.output()) from None
         output = self.output()
         assert code == 0, f"exited {code}:\n{output}"
@@ -226,9 +274,18 @@ class Portcullis:
 
     def kill(self):
         """Ends it without any check, when its test has already failed or ended it."""
+        if self.pid != self.process.pid and self.pid not in self._ended:
+            try:
+                os.kill(self.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
+
+    def is_alive(self) -> bool:
+        """Whether the process that serves runs."""
+        return self.process.poll() is None if self.pid == self.process.pid else self.pid not in self._ended
 
     # What it says
 
@@ -295,12 +352,12 @@ class Portcullis:
     # What it holds
 
     def resident_bytes(self) -> int:
-        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        status = pathlib.Path(f"/proc/{self.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmRSS:"))
         return int(line.split()[1]) * 1024
 
     def descriptors(self) -> int:
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     # Talking to it
 

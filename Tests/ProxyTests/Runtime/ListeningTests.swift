@@ -1,4 +1,5 @@
 import Configuration
+import Glibc
 import Reactor
 import TestKit
 import Testing
@@ -65,6 +66,97 @@ struct ListeningTests {
             refusal(of: .unix(path: long))?.hasSuffix("the path is longer than 107 bytes") == true)
         let missing = "/nonexistent/portcullis.sock"
         #expect(refusal(of: .unix(path: missing))?.hasPrefix("cannot listen on unix:") == true)
+    }
+
+    @Test(
+        "no queue is nobody's, and no loop is without one",
+        arguments: [(1, 1), (1, 4), (2, 4), (3, 3), (5, 2), (4, 1)])
+    func spread(descriptors: Int, loops: Int) throws {
+        var listening = Listening()
+        let opened = try listening.descriptors(
+            for: .tcp(host: "127.0.0.1", port: 0), count: descriptors)
+        let shares = Listening.spread(opened, over: loops).map { $0.map(\.number) }
+        #expect(shares.count == loops)
+        #expect(Set(shares.joined()) == Set(opened.map(\.number)))
+        for share in shares { #expect(Set(share).count == share.count && !share.isEmpty) }
+        // Those that are left over are everybody's.
+        #expect(shares.allSatisfy { $0.count == 1 + max(0, descriptors - loops) })
+    }
+
+    @Test("O11: what was handed over is served, and becomes this process's own in the end")
+    func handedOver() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "own.sock")
+        let tcp = ListenAddress.tcp(host: "127.0.0.1", port: 0)
+        var before = Listening()
+        let sockets = try before.descriptors(for: tcp, count: 2)
+        let port = try port(of: sockets[0])
+        _ = try before.descriptors(for: .unix(path: path), count: 2)
+        #expect(before.passed.count == 3)
+
+        // The same process plays both: a descriptor's copy is what the next one has.
+        let copies = try before.passed.map {
+            PassedSocket(number: try copy(of: $0.number), origin: $0.origin)
+        }
+        let inherited = try InheritedSockets(
+            handedOver: copies, for: try configuration(unix: path, port: port))
+        var after = Listening(inherited: inherited)
+        #expect(try after.descriptors(for: tcp, count: 4).count == 2)
+        #expect(try after.descriptors(for: .unix(path: path), count: 4).count == 1)
+        before.disown([.unix(path: path)])
+        before.close(except: [])
+        #expect(SocketAddress(unixPath: path)?.isAbandonedSocket == false)
+
+        // More loops than sockets: the others are opened on the same port.
+        #expect(after.settle(count: 4).isEmpty)
+        let settled = try #require(after.known(tcp))
+        #expect(settled.count == 4)
+        #expect(Set(try settled.map(self.port)) == [port])
+        after.close(except: [tcp])
+        #expect(refusal(of: .unix(path: path)) == nil)
+    }
+
+    @Test("O11: a process that does not take over leaves the socket's file alone")
+    func givenUp() throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path(of: "own.sock")
+        var before = Listening()
+        _ = try before.descriptors(for: .unix(path: path), count: 1)
+        let copies = try before.passed.map {
+            PassedSocket(number: try copy(of: $0.number), origin: $0.origin)
+        }
+        do {
+            let inherited = try InheritedSockets(
+                handedOver: copies, for: try configuration(unix: path, port: 1))
+            var after = Listening(inherited: inherited)
+            _ = try after.descriptors(for: .unix(path: path), count: 1)
+        }
+        #expect(SocketAddress(unixPath: path)?.isAbandonedSocket == false)
+        before.close(except: [])
+        #expect((try? Syscalls.status(at: path)) == nil)
+    }
+
+    private func copy(of descriptor: Int32) throws -> Int32 {
+        let copy = dup(descriptor)
+        return try #require(copy >= 0 ? copy : nil)
+    }
+
+    private func configuration(unix path: String, port: UInt16) throws -> Configuration {
+        let text = """
+            [[listener]]
+            listen = "127.0.0.1:\(port)"
+            [[listener]]
+            listen = "unix:\(path)"
+            [upstream.api]
+            servers = ["127.0.0.1:9000"]
+            [[route]]
+            name = "all"
+            path = "/*"
+            upstream = "api"
+            app_check = "off"
+            """
+        return try #require(
+            Configuration.load(text: text, fileName: "t.conf", surroundings: .empty).configuration)
     }
 
     @Test("a socket that a dead process left behind is taken over; one in use is not")
