@@ -39,5 +39,7 @@ let package = Package(
         fuzzer("http1-request", in: "HTTP1Request", imports: ["TestKit"]),
         fuzzer("http1-response", in: "HTTP1Response", imports: ["TestKit"]),
         fuzzer("http1-chunked", in: "HTTP1Chunked", imports: ["TestKit"]),
+        fuzzer("proxy-header", in: "ProxyHeader", imports: ["TestKit"]),
+        fuzzer("forwarded", in: "Forwarded", imports: ["TestKit"]),
     ]
 )

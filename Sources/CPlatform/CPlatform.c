@@ -71,6 +71,10 @@ ssize_t CPlatform_receive(int descriptor, void *bytes, size_t count) {
     return syscall(SYS_recvfrom, descriptor, bytes, count, 0, NULL, NULL);
 }
 
+ssize_t CPlatform_peek(int descriptor, void *bytes, size_t count) {
+    return recv(descriptor, bytes, count, MSG_PEEK);
+}
+
 ssize_t CPlatform_send(int descriptor, const void *bytes, size_t count) {
     return syscall(SYS_sendto, descriptor, bytes, count, MSG_NOSIGNAL, NULL, 0);
 }

@@ -13,7 +13,7 @@ public enum TransferResult: Sendable, Equatable {
 /// Calls try the kernel first and never suspend; a task that got `wouldBlock` sleeps on the
 /// socket's `waiter` and tries again.
 public final class Socket: Transport {
-    private let registration: Registration
+    let registration: Registration
 
     /// Takes over a connected or connecting descriptor.
     init(owning descriptor: Int32, loop: EventLoop) throws(Errno) {

@@ -38,6 +38,13 @@ public enum Syscalls {
         try checked { CPlatform_receive(descriptor, bytes.baseAddress, bytes.count) }
     }
 
+    /// recv(2), MSG_PEEK: what is there stays there.
+    static func peek(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer) throws(Errno)
+        -> Int
+    {
+        try checked { CPlatform_peek(descriptor, bytes.baseAddress, bytes.count) }
+    }
+
     /// send(2), without SIGPIPE.
     public static func send(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer)
         throws(Errno) -> Int

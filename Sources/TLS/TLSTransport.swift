@@ -32,6 +32,9 @@ public final class TLSTransport: Transport {
         return true
     }
 
+    /// The connection below, for what comes before the handshake; nothing else may touch it.
+    public var socket: Socket { stream.socket }
+
     public var waiter: Waiter? {
         get { stream.socket.waiter }
         set { stream.socket.waiter = newValue }

@@ -73,7 +73,7 @@ struct FieldTests {
         "H6: fields that speak for a proxy in front are told apart",
         arguments: [
             Case("X-Forwarded-For", .forwardedFor), Case("x-forwarded-proto", .forwardedProto),
-            Case("X-Forwarded-Host", .forwardedHost), Case("Forwarded", .forwardedOther),
+            Case("X-Forwarded-Host", .forwardedHost), Case("Forwarded", .forwarded),
             Case("X-Forwarded-Prefix", .forwardedOther), Case("X-Forwarded-Uri", .forwardedOther),
             Case("X-Forwarded-Method", .forwardedOther), Case("X-Forwarded", .forwardedOther),
             Case("X-Forwarded-Port", .forwardedOther), Case("X-Real-IP", .forwardedOther),

@@ -139,11 +139,11 @@ def test_O1_broken_toml_is_said_with_its_place(config, change):
     assert re.search(r"proxy\.conf:\d+:\d+", done.stdout + done.stderr)
 
 
-def test_a_key_that_comes_later_is_never_silently_ignored(config):
+def test_O4_PROXY_headers_of_everybody_are_no_configuration(config):
     listen = 'listen = "127.0.0.1:8080"'
     done = run("check", "-c", config(lambda text: text.replace(listen, f"{listen}\nproxy_protocol = true", 1)))
     assert done.returncode == 1
-    assert "not supported yet" in done.stdout + done.stderr
+    assert 'needs "trusted_proxies"' in done.stdout + done.stderr
 
 
 # Explain

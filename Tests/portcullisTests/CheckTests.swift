@@ -79,9 +79,9 @@ struct CheckTests {
                   verifications  500 bad tokens a second (burst 5000) of each network, IPv4 /32, IPv6 /48  100000   4104 KiB
 
                 Listeners:
-                  LISTEN          SERVES            TRUSTS X-FORWARDED-* FROM
-                  0.0.0.0:8080    http/1.1          10.0.0.0/8
-                  127.0.0.1:9090  admin, read only  nobody
+                  LISTEN          SERVES            BELIEVES       FROM
+                  0.0.0.0:8080    http/1.1          X-Forwarded-*  10.0.0.0/8
+                  127.0.0.1:9090  admin, read only  nothing        nobody
 
                 Projects:
                   PROJECT     NUMBER  ISSUER                                       KEYS
@@ -91,6 +91,41 @@ struct CheckTests {
                   UPSTREAM  BALANCE      SPEAKS    SERVERS
                   api       round_robin  http/1.1  127.0.0.1:9000, unix:/run/api.sock
                 """)
+    }
+
+    @Test("says what a listener believes, and of whom")
+    func trust() {
+        let run = Transcript(
+            ["check", "-c", "proxy.conf"],
+            files: [
+                "proxy.conf": """
+                [[listener]]
+                listen = "0.0.0.0:8080"
+                proxy_protocol = true
+                trusted_proxies = ["10.0.0.0/8"]
+                [[listener]]
+                listen = "unix:/run/edge.sock"
+                trusted_proxies = ["unix:", "10.0.0.0/8"]
+                forwarding_fields = "forwarded"
+                [[listener]]
+                listen = "0.0.0.0:8081"
+                [upstream.api]
+                servers = ["127.0.0.1:9000"]
+                [[route]]
+                name = "all"
+                path = "/*"
+                upstream = "api"
+                app_check = "off"
+                """
+            ])
+        #expect(run.exitCode == .done)
+        let words = run.text.split { $0.isWhitespace }.joined(separator: " ")
+        #expect(
+            words.contains("0.0.0.0:8080 http/1.1 PROXY headers, X-Forwarded-* 10.0.0.0/8"))
+        #expect(
+            words.contains(
+                "unix:/run/edge.sock http/1.1 Forwarded its local peers, 10.0.0.0/8"))
+        #expect(words.contains("0.0.0.0:8081 http/1.1 nothing nobody"))
     }
 
     @Test(

@@ -41,6 +41,7 @@ int CPlatform_shutdown_write(int descriptor);
 // The system calls themselves: glibc's send and recv are cancellation points, which costs a process with threads
 // two atomic operations a call.
 ssize_t CPlatform_receive(int descriptor, void *bytes, size_t count);
+ssize_t CPlatform_peek(int descriptor, void *bytes, size_t count);
 ssize_t CPlatform_send(int descriptor, const void *bytes, size_t count);
 
 // One system call for a head and the content behind it; Swift would have to build the vectors on

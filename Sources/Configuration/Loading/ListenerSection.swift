@@ -18,26 +18,17 @@ extension ConfigurationLoader {
     }
 
     private func readListener(_ table: TableReader) -> Located<Listener>? {
-        refuseLaterValues(table)
-        let trusted = table.setting("trusted_proxies").map(readNetworks) ?? []
         let protocols = table.setting("protocols").map(readProtocols)
         let limits = readLimits(table)
         let tls = readTLS(of: table)
         let listen = table.required("listen", hint: "such as listen = \"127.0.0.1:8080\"")
         guard let listen, let address = listen.string(AddressText.listen) else { return nil }
         var listener = Listener(name: listen.node.string ?? "", listen: address)
-        listener.trustedProxies = trusted
+        readTrust(table, into: &listener)
         if let protocols, !protocols.isEmpty { listener.protocols = protocols }
         listener.limits = limits
         listener.tls = tls
         return Located(value: listener, region: listen.region)
-    }
-
-    private func refuseLaterValues(_ table: TableReader) {
-        if let setting = table.setting("proxy_protocol"), setting.boolean() == true {
-            log.error(
-                "proxy_protocol = true in [[listener]] is not supported yet", at: setting.region)
-        }
     }
 
     private func readProtocols(_ setting: Setting) -> Set<ClientProtocol> {
@@ -53,27 +44,6 @@ extension ConfigurationLoader {
                 }
                 return known
             })
-    }
-
-    private func readNetworks(_ setting: Setting) -> [IPNetwork] {
-        let elements = setting.elements(
-            "networks", emptyHint: "leave the key out to believe nobody")
-        return (elements ?? []).compactMap { element in
-            guard let text = element.string() else { return nil }
-            guard let network = IPNetwork(text) else {
-                element.error(
-                    "is not a network: \(quoted(text))",
-                    hint: "write an address or a network such as \"10.0.0.0/8\", "
-                        + "without bits behind the prefix")
-                return nil
-            }
-            if network.prefix == 0 {
-                element.warning(
-                    "believes everybody: \(quoted(text))",
-                    hint: "any client can then choose the address that it is known by")
-            }
-            return network
-        }
     }
 
     private func readLimits(_ listener: TableReader) -> ListenerLimits {

@@ -21,7 +21,10 @@ struct Schema {
     static let admin = Schema(keys: ["listen", "token_file"])
 
     static let listener = Schema(
-        keys: ["listen", "tls", "protocols", "proxy_protocol", "trusted_proxies", "limits"])
+        keys: [
+            "listen", "tls", "protocols", "proxy_protocol", "trusted_proxies",
+            "forwarding_fields", "limits",
+        ])
 
     static let listenerTLS = Schema(keys: ["certificates", "client_ca", "min_version"])
 
@@ -46,7 +49,7 @@ struct Schema {
         keys: [
             "servers", "balance", "protocol", "timeouts", "idle_connections", "tls", "health",
             "ejection", "panic_threshold", "slow_start", "resolve_interval", "retries", "hash_by",
-            "limits",
+            "limits", "forwarded",
         ])
 
     static let upstreamLimits = Schema(keys: ["connections", "queue", "queue_timeout"])

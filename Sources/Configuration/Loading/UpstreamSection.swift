@@ -26,6 +26,9 @@ extension ConfigurationLoader {
         readHealth(table, into: &upstream)
         readRetries(table, into: &upstream)
         readLimits(table, into: &upstream)
+        if let isWanted = table.setting("forwarded")?.boolean() {
+            upstream.sendsForwarded = isWanted
+        }
         return upstream
     }
 

@@ -118,8 +118,14 @@ public struct Listener: Sendable, Equatable {
     public var name: String
     /// Where clients connect.
     public var listen: ListenAddress
-    /// Networks whose `X-Forwarded-*` fields are believed. Default: nobody.
+    /// Networks whose forwarding fields and PROXY headers are believed. Default: nobody.
     public var trustedProxies: [IPNetwork] = []
+    /// `unix:` in `trusted_proxies`: whoever connects to a local socket is believed as well.
+    public var trustsLocalPeers = false
+    /// Which forwarding fields these proxies write; the others are removed.
+    public var forwardingFields = ForwardingFields.xForwarded
+    /// `proxy_protocol`: every connection begins with a PROXY header.
+    public var expectsProxyHeader = false
     /// `protocols`: what clients may speak. HTTP/2 on a listener without TLS is for clients that know
     /// beforehand (RFC 9113, section 3.3).
     public var protocols: Set<ClientProtocol> = [.http1]
@@ -148,6 +154,15 @@ public enum MemoryLimit: Sendable, Equatable {
     case off
     /// Bytes.
     case bytes(UInt64)
+}
+
+/// `forwarding_fields`: where trusted proxies say whom they forward for. One of the two, never
+/// both: a proxy that writes one passes the other on as the client sent it.
+public enum ForwardingFields: String, Sendable, CaseIterable {
+    /// `X-Forwarded-For`, `-Proto` and `-Host`.
+    case xForwarded = "x-forwarded"
+    /// `Forwarded` (RFC 7239).
+    case forwarded
 }
 
 /// `limits` of a listener.
@@ -256,6 +271,8 @@ public struct Upstream: Sendable, Equatable {
     /// What one client is for `hash`: its address or a field; requests without it go by
     /// `leastRequests`.
     public var hashBy = StickyKey.clientIP
+    /// `forwarded`: its servers also get `Forwarded` (RFC 7239).
+    public var sendsForwarded = false
     /// How much one server takes.
     public var limits = ServerLimits()
     /// When a request is tried once more.

@@ -80,7 +80,7 @@ extension KnownField {
 
     @inline(__always)
     private static func ofLength9(_ name: Span<UInt8>) -> KnownField {
-        if name.hasPrefix("forwarded") { return .forwardedOther }
+        if name.hasPrefix("forwarded") { return .forwarded }
         return name.hasPrefix("x-real-ip") ? .forwardedOther : .other
     }
 

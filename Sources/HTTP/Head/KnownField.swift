@@ -14,7 +14,9 @@ public enum KnownField: UInt8, Sendable {
     case reserved
     /// X-Forwarded-For, -Proto, -Host: replaced by the proxy's own.
     case forwardedFor, forwardedProto, forwardedHost
-    /// Forwarded, X-Real-IP, X-Forwarded-*, X-Original-URL, X-Rewrite-URL, Client-Cert (RFC 9440) …:
+    /// Forwarded (RFC 7239): replaced by the proxy's own where a backend wants it, else removed.
+    case forwarded
+    /// X-Real-IP, X-Forwarded-*, X-Original-URL, X-Rewrite-URL, Client-Cert (RFC 9440) …:
     /// dropped from untrusted peers (H6).
     case forwardedOther
     case via, requestID, traceparent, tracestate

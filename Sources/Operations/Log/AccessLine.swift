@@ -51,6 +51,9 @@ struct AccessLine {
     ) {
         line.field("request_id", text: record.requestID, limit: 128, format)
         line.field("client", text: record.clientAddress, limit: 64, format)
+        if !record.peerAddress.isEmpty {
+            line.field("peer", text: record.peerAddress, limit: 64, format)
+        }
         line.field("listener", text: record.listener, limit: 256, format)
         line.field("method", text: record.methodName, limit: 32, format)
         line.field("host", text: record.host, limit: 256, format)
@@ -97,6 +100,7 @@ struct AccessLine {
         if !record.limit.isEmpty { append(record.limit, format, to: &line) }
         if record.isShareKeyMissing { line.flag("share_key_missing", format) }
         if record.isDebugSecret { line.flag("debug_secret", format) }
+        if record.isForwardedMalformed { line.flag("forwarded_malformed", format) }
         if let claim = record.claim {
             let word = record.isClaimReleased ? ClaimResult.released.rawValue : claim.rawValue
             line.field("claim", word: word, format)

@@ -28,6 +28,8 @@ public final class LoopMetrics: Sendable {
     let debugSecrets = Counter()
     /// Tokens whose signature was not computed, as too many bad ones came before.
     let verificationsRefused = Counter()
+    /// Requests of trusted proxies with a `Forwarded` that is none.
+    let malformedForwarded = Counter()
     /// What became of claims; a released one was claimed, too.
     let claims = WordCounters<ClaimResult>()
     /// How long they took.
@@ -135,4 +137,6 @@ final class ListenerCounters: Sendable {
     let dismissed = Counter()
     /// HTTP/2 connections that were ended for what the client did.
     let http2Failures = WordCounters<HTTP2Failure>()
+    /// How the waits for PROXY headers ended.
+    let proxyHeaders = WordCounters<ProxyHeaderResult>()
 }

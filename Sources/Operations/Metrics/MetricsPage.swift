@@ -72,6 +72,7 @@ public struct MetricsPage: Sendable {
         appendRateLimits(rateLimits(), to: &text)
         appendConnections(to: &text)
         appendLimits(memory.status, merged(loops.map(\.allListeners)), to: &text)
+        appendForwarding(merged(loops.map(\.allListeners)), to: &text)
         appendTLS(certificates, merged(loops.map(\.allListeners)), to: &text)
         appendKeySets(to: &text)
         appendClaims(claimStore(), to: &text)

@@ -64,6 +64,9 @@ public final class WorkerRecorder: RequestRecorder {
         case .limited(let limit): counters.limits.count(limit)
         case .dismissed: counters.dismissed.add()
         case .http2Failed(let failure): counters.http2Failures.count(failure)
+        case .proxyHeader(let result):
+            counters.proxyHeaders.count(result)
+            if result == .timedOut { counters.limits.count(.headerTimeout) }
         }
     }
 
@@ -113,6 +116,7 @@ public final class WorkerRecorder: RequestRecorder {
         if record.isDebugSecret { metrics.debugSecrets.add() }
         if !record.limit.isEmpty { count(record.limit, table, record) }
         if record.verdict == .unavailable(.verificationLimit) { metrics.verificationsRefused.add() }
+        if record.isForwardedMalformed { metrics.malformedForwarded.add() }
         if let claim = record.claim { count(claim, record) }
     }
 

@@ -66,12 +66,18 @@ extension IPAddress {
     }
 }
 
+extension IPAddress: CustomStringConvertible {
+    /// As `appendText` writes it.
+    public var description: String {
+        var text: [UInt8] = []
+        appendText(to: &text)
+        return String(decoding: text, as: UTF8.self)
+    }
+}
+
 extension IPNetwork: CustomStringConvertible {
     /// CIDR notation; a single address has no prefix.
     public var description: String {
-        var text: [UInt8] = []
-        base.appendText(to: &text)
-        let address = String(decoding: text, as: UTF8.self)
-        return prefix == bytes.count * 8 ? address : "\(address)/\(prefix)"
+        prefix == bytes.count * 8 ? base.description : "\(base)/\(prefix)"
     }
 }

@@ -34,14 +34,21 @@ final class ClientConnection {
     let transport: any Transport
     /// Where the connection's task sleeps; lent to the upstream sockets that it uses.
     let waiter: Waiter
-    /// The peer's IP address; nil on a local socket.
-    let peerAddress: IPAddress?
+    /// The IP address of the peer: who the connection came from, or who a PROXY header says that it
+    /// is passed on for. Nil on a local socket.
+    private(set) var peerAddress: IPAddress?
     /// The settings that the connection was accepted under.
     let listener: ServedListener
     /// The peer's address as text, without port.
-    let peerHost: String
+    private(set) var peerHost: String
     /// The peer is one of the listener's `trusted_proxies`.
-    let isPeerTrusted: Bool
+    private(set) var isPeerTrusted: Bool
+    /// The address of the load balancer whose PROXY header named the peer, as text; nil without one.
+    private(set) var balancerHost: String?
+    /// The connection begins with a PROXY header that was not read yet.
+    private var awaitsProxyHeader: Bool
+    /// The client's connection to the load balancer is encrypted, says that one.
+    private var isEncryptedInFront = false
     /// What the TLS handshake found out; nil on plain connections.
     private(set) var session: TLSSession?
     private var isActive = false
@@ -52,7 +59,7 @@ final class ClientConnection {
     /// The latest request came right behind the one before: the next one is worth a task that
     /// waits.
     private var isBusy = false
-    private var idleSince = MonotonicInstant.never
+    private(set) var idleSince = MonotonicInstant.never
     /// Its task has ended, and the next byte starts another one.
     private var isAsleep = false
     /// Its place is needed: it ends with the request under way.
@@ -76,7 +83,8 @@ final class ClientConnection {
         peerHost = peer.host
         let address = IPAddress(bytes: peer.ipBytes.span)
         peerAddress = address
-        isPeerTrusted = address.map(listener.isTrusted) ?? false
+        isPeerTrusted = address.map(listener.isTrusted) ?? listener.listener.trustsLocalPeers
+        awaitsProxyHeader = listener.listener.expectsProxyHeader
         transport.waiter = waiter
     }
 
@@ -89,8 +97,36 @@ final class ClientConnection {
         peerHost = connection.peerHost
         peerAddress = connection.peerAddress
         isPeerTrusted = connection.isPeerTrusted
+        balancerHost = connection.balancerHost
+        awaitsProxyHeader = false
+        isEncryptedInFront = connection.isEncryptedInFront
         session = connection.session
         stream.waiter = waiter
+    }
+
+    /// Whether what the client sends is encrypted on its way here, or to the load balancer in front.
+    var isEncrypted: Bool { session != nil || isEncryptedInFront }
+
+    /// Takes over what a load balancer says about the peer.
+    ///
+    /// - Returns: false when the peer has too many connections already.
+    func adopt(_ header: ProxyHeader) -> Bool {
+        // A balancer's own connections, such as health checks, have the peer that they have.
+        if header.origin == .balancer { return true }
+        balancerHost = peerHost
+        isEncryptedInFront = header.isEncrypted
+        guard case .client(let address) = header.origin else {
+            // Somebody's, and not the balancer's: nothing that it says is to be believed.
+            isPeerTrusted = false
+            return true
+        }
+        peerAddress = address
+        peerHost = address.description
+        isPeerTrusted = listener.isTrusted(address)
+        if place == nil { return true }
+        guard let place = listener.place(ofNamed: address) else { return false }
+        self.place = place
+        return true
     }
 
     /// Makes the connection known; its task starts with `run`.
@@ -106,6 +142,10 @@ final class ClientConnection {
     /// next byte starts another one, which costs a microsecond. A waiting task costs kilobytes, a
     /// sleeping connection 400 bytes.
     func run() async {
+        if awaitsProxyHeader {
+            guard await readProxyHeader() else { return end() }
+            awaitsProxyHeader = false
+        }
         if listener.tls != nil && session == nil {
             guard await secure() else {
                 if transport.isBroken && !transport.isPeerClosed { await linger() }

@@ -23,9 +23,8 @@ extension Exchange {
         let bytes = input.pinnedBytes
         if let address = forwardedClient(client, bytes) {
             clientAddress = address
-            var text: [UInt8] = []
-            address.appendText(to: &text)
-            record.clientAddress = String(decoding: text, as: UTF8.self)
+            record.peerAddress = client.balancerHost ?? client.peerHost
+            record.clientAddress = address.description
         }
         if let line = head.fields.first(.requestID) {
             let value = bytes.slice(line.value)
@@ -34,37 +33,6 @@ extension Exchange {
                 record.requestID.append(value)
             }
         }
-    }
-
-    /// The rightmost address of X-Forwarded-For that is not itself a trusted proxy.
-    private func forwardedClient(_ client: ClientConnection, _ bytes: Span<UInt8>) -> IPAddress? {
-        var found: IPAddress?
-        for line in head.fields.lines.reversed() where line.known == .forwardedFor {
-            let value = bytes.slice(line.value)
-            var end = value.count
-            while end > 0 {
-                var start = end
-                while start > 0 && value[start - 1] != UInt8(ascii: ",") { start -= 1 }
-                let entry = trim(value.extracting(start..<end))
-                // An entry that is no address ends the chain of what can be believed.
-                guard let address = IPAddress(text: entry) else { return found }
-                found = address
-                if !client.listener.isTrusted(address) {
-                    return found
-                }
-                end = start - 1
-            }
-        }
-        return found
-    }
-
-    @_lifetime(copy text)
-    private func trim(_ text: Span<UInt8>) -> Span<UInt8> {
-        var start = 0
-        var end = text.count
-        while start < end, text[start] == 0x20 || text[start] == 0x09 { start += 1 }
-        while end > start, text[end - 1] == 0x20 || text[end - 1] == 0x09 { end -= 1 }
-        return text.extracting(start..<end)
     }
 
     /// 1 to 128 characters that need no escaping anywhere.

@@ -32,7 +32,7 @@ extension Exchange {
         writeFraming(out)
         if head.wantsWebSocket { writeHandshake(route, bytes, out) }
         writeVerdict(permit, out)
-        writeForwarding(client, bytes, out)
+        writeForwarding(client, route, bytes, out)
         out.append("\r\n")
     }
 
@@ -44,7 +44,8 @@ extension Exchange {
         out.append("\r\n")
     }
 
-    private func writeAuthority(_ out: ByteBuffer) {
+    /// The authority that the request is for, as it is forwarded.
+    func writeAuthority(_ out: ByteBuffer) {
         out.append(head.target.host)
         if let port = head.target.port {
             out.append(":")
@@ -82,7 +83,7 @@ extension Exchange {
         case .other: return true
         case .host, .contentLength, .transferEncoding, .reserved, .requestID, .via, .expect:
             return false
-        case .forwardedFor, .forwardedProto, .forwardedHost: return false
+        case .forwardedFor, .forwardedProto, .forwardedHost, .forwarded: return false
         case .forwardedOther: return client.isPeerTrusted
         case .appCheckToken: return route.forwardsToken
         case .webSocketProtocol, .webSocketAccept: return false
@@ -128,44 +129,28 @@ extension Exchange {
         out.append("\r\n")
     }
 
-    /// X-Request-Id, X-Forwarded-* and Via. A trusted proxy's X-Forwarded-For is continued, anybody
-    /// else's replaced.
+    /// X-Request-Id, who it is forwarded for, and Via.
     private func writeForwarding(
-        _ client: ClientConnection, _ bytes: Span<UInt8>, _ out: ByteBuffer
+        _ client: ClientConnection, _ route: ServedRoute, _ bytes: Span<UInt8>, _ out: ByteBuffer
     ) {
         out.append("X-Request-Id: ")
         out.append(record.requestID)
-        out.append("\r\nX-Forwarded-For: ")
-        if client.isPeerTrusted {
-            for line in head.fields.lines where line.known == .forwardedFor {
-                out.append(bytes.slice(line.value))
-                out.append(", ")
-            }
-        }
-        out.append(client.peerHost)
-        out.append("\r\nX-Forwarded-Proto: ")
-        if client.isPeerTrusted, let line = head.fields.first(.forwardedProto) {
-            out.append(bytes.slice(line.value))
-        } else {
-            out.append(client.session == nil ? "http" : "https")
-        }
+        out.append("\r\n")
+        writeForwardingFields(client, bytes, out)
+        if route.sendsForwarded { writeForwarded(client, bytes, out) }
         if let certificate = client.session?.client {
-            out.append("\r\nX-Client-Cert-Subject: ")
+            out.append("X-Client-Cert-Subject: ")
             out.append(certificate.subject)
             out.append("\r\nX-Client-Cert-Fingerprint: ")
             out.append(certificate.fingerprint)
-        }
-        out.append("\r\nX-Forwarded-Host: ")
-        if client.isPeerTrusted, let line = head.fields.first(.forwardedHost) {
-            out.append(bytes.slice(line.value))
-        } else {
-            writeAuthority(out)
+            out.append("\r\n")
         }
         for line in head.fields.lines where line.known == .via && !line.isHopByHop {
-            out.append("\r\nVia: ")
+            out.append("Via: ")
             out.append(bytes.slice(line.value))
+            out.append("\r\n")
         }
-        out.append("\r\nVia: ")
+        out.append("Via: ")
         if client.transport.carriesOneMessage {
             out.append("2.0")
         } else {

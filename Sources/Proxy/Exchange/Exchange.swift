@@ -34,6 +34,8 @@ final class Exchange {
     var startedAt = MonotonicInstant.never
     /// The client's address: the peer's, or what a trusted proxy says it is.
     var clientAddress: IPAddress?
+    /// What a trusted proxy's `Forwarded` says; nil where that is not asked.
+    var forwarded: ForwardedChain?
     /// What the client is for the enforced share; empty when it has no such key.
     var shareKey: [UInt8] = []
     /// What the claim store was asked, and what is left to tell it.
@@ -147,7 +149,8 @@ final class Exchange {
 
     // MARK: Chapters that need no file of their own
 
-    private func begin(_ client: ClientConnection) {
+    /// Readies the object, and the record, for a request of this connection.
+    func begin(_ client: ClientConnection) {
         takeConfiguration()
         isHeadKnown = true
         isBodyLost = false
@@ -158,6 +161,7 @@ final class Exchange {
         record.listener = client.listener.name
         record.clientAddress = client.peerHost
         record.session = client.session
+        if let balancer = client.balancerHost { record.peerAddress = balancer }
         if client.transport.carriesOneMessage { record.protocolVersion = "http/2" }
         state.identifiers.next(into: &record.requestID)
         startedAt = state.loop.now
@@ -256,6 +260,7 @@ final class Exchange {
         upstreamOutput.removeAll()
         if record.status == 101 { regrow() }
         shareKey.removeAll(keepingCapacity: true)
+        if forwarded != nil { forwarded = nil }
     }
 
     /// Holds no more memory than `input` and `output` need for what lies in them.

@@ -79,6 +79,13 @@ final class ListenerLedger: Sendable {
         return .connections
     }
 
+    /// Counts a connection that was counted without a network for one, when it turns out whose it is.
+    ///
+    /// - Returns: false when that network has `limit` connections already; nothing changed then.
+    func assign(_ network: IPAddress, limit: Int) -> Bool {
+        networks.add(network, limit: limit)
+    }
+
     /// Counts one less.
     ///
     /// - Parameter network: What the connection was counted for when it came.

@@ -50,8 +50,12 @@ public final class RequestRecord {
     public var session: TLSSession?
     /// The label of the listener that the request came in by.
     public var listener = ""
-    /// Client address as text, without port.
+    /// The client's address as policy uses it: text, without port.
     public var clientAddress = ""
+    /// Where the connection came from, when that is not the client; else empty.
+    public var peerAddress = ""
+    /// A trusted proxy's `Forwarded` did not follow the grammar, so nothing in it was believed.
+    public var isForwardedMalformed = false
     /// Value of X-Request-Id: ours, or the one a trusted proxy sent.
     public var requestID: [UInt8] = []
     /// The method, for comparisons; `other` for an unknown one.
@@ -133,6 +137,8 @@ public final class RequestRecord {
             userAgent.removeAll(keepingCapacity: true)
         }
         protocolVersion = "http/1.1"
+        if !peerAddress.isEmpty { peerAddress = "" }
+        isForwardedMalformed = false
         route = nil
         verdict = nil
         action = nil

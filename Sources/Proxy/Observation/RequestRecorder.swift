@@ -32,4 +32,6 @@ public enum ConnectionEvent: Sendable {
     case dismissed
     /// It spoke HTTP/2, and was ended for what it did.
     case http2Failed(HTTP2Failure)
+    /// The wait for its PROXY header is over.
+    case proxyHeader(ProxyHeaderResult)
 }

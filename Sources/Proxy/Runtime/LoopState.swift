@@ -63,6 +63,7 @@ final class LoopState {
     let tlsScratch = ByteBuffer(capacity: 1024)
     /// Whose turn it is to compute a signature.
     let handshakes: HandshakeTurns
+    private var refusedHeaders = RefusedHeaders()
     /// Room for the bytes of WebSockets, whose tasks may run while `scratch` is in use.
     let tunnelScratch = ByteBuffer(capacity: TunnelLeg.chunk)
     /// Starts a task that runs a connection.
@@ -217,6 +218,11 @@ final class LoopState {
     func closeClaims() {
         claims?.close()
         claims = nil
+    }
+
+    /// A connection was closed for what came in place of its PROXY header.
+    func noteRefusedHeader(_ result: ProxyHeaderResult, from peer: String, listener: String) {
+        refusedHeaders.note(result, from: peer, listener: listener, at: loop.now, log)
     }
 
     // MARK: Exchanges

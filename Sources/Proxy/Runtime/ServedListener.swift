@@ -84,6 +84,17 @@ final class ServedListener: Sendable {
         return ConnectionPlace(network: address.clientNetwork)
     }
 
+    /// Counts a connection of a load balancer as that of the client that it names.
+    ///
+    /// - Returns: nil when the client's network has too many already.
+    func place(ofNamed address: IPAddress) -> ConnectionPlace? {
+        let place = place(of: address)
+        guard let network = place.network, let limit = listener.limits.connectionsPerNetwork else {
+            return place
+        }
+        return ledger.assign(network, limit: limit) ? place : nil
+    }
+
     /// Whether an address belongs to a proxy whose forwarding fields are believed.
     func isTrusted(_ address: IPAddress) -> Bool {
         listener.trustedProxies.contains { $0.contains(address) }

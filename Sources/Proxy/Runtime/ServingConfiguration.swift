@@ -56,8 +56,12 @@ public final class ServingConfiguration: Sendable {
         self.addresses = addresses
         table = configuration.routes
         let storeDefault = configuration.replay.whenUnavailable
+        let wishes = Set(
+            configuration.upstreams.indices.filter { configuration.upstreams[$0].sendsForwarded })
         routes = table.routes.enumerated().map {
-            ServedRoute($1, index: $0, storeDefault: storeDefault)
+            ServedRoute(
+                $1, index: $0, storeDefault: storeDefault,
+                sendsForwarded: wishes.contains($1.upstream))
         }
         details = zip(table.routes, limits.routes).map(RouteDetails.init)
         projects = configuration.projects.map(\.project)
@@ -96,6 +100,8 @@ struct ServedRoute: Sendable {
     let takesProtocolTokens: Bool
     /// Preflights are answered here instead of forwarded.
     let answersPreflights: Bool
+    /// The upstream wants `Forwarded`.
+    let sendsForwarded: Bool
     /// The route lists neither projects nor apps.
     let acceptsEveryApp: Bool
     /// Where in a request's way the route's limit stands.
@@ -121,7 +127,7 @@ struct ServedRoute: Sendable {
     var upstream: Int { Int(upstreamPlace) }
 
     /// Prepares a route. `storeDefault` is `when_unavailable` of `[replay]`.
-    init(_ route: Route, index: Int, storeDefault: WhenUnavailable) {
+    init(_ route: Route, index: Int, storeDefault: WhenUnavailable, sendsForwarded: Bool) {
         // The table numbers routes by 32 bits too, and upstreams are as many lines of the file.
         place = UInt32(index)
         upstreamPlace = UInt32(route.upstream)
@@ -129,6 +135,7 @@ struct ServedRoute: Sendable {
         self.enforcement = enforcement
         claimEnforcement = enforcement.ofClaims
         forwardsToken = route.forwardToken
+        self.sendsForwarded = sendsForwarded
         takesProtocolTokens = route.webSocketToken == .protocol
         acceptsEveryApp = route.projects == nil && route.apps == nil
         answersPreflights = route.cors?.answerPreflights ?? false

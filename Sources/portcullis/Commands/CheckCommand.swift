@@ -92,17 +92,19 @@ struct CheckCommand {
     }
 
     private func printListeners(_ configuration: Configuration) {
-        var table = TextTable(["listen", "serves", "trusts X-Forwarded-* from"])
+        var table = TextTable(["listen", "serves", "believes", "from"])
         for listener in configuration.listeners {
-            let trusted = listener.trustedProxies.map(\.description)
+            let trusted =
+                (listener.trustsLocalPeers ? ["its local peers"] : [])
+                + listener.trustedProxies.map(\.description)
             table.append([
-                listener.listen.description, serves(listener),
+                listener.listen.description, serves(listener), believes(listener),
                 trusted.isEmpty ? "nobody" : trusted.joined(separator: ", "),
             ])
         }
         if let admin = configuration.admin {
             let serves = admin.token == nil ? "admin, read only" : "admin, changes with a token"
-            table.append([admin.listen.description, serves, "nobody"])
+            table.append([admin.listen.description, serves, "nothing", "nobody"])
         }
         console.print("\nListeners:")
         console.print(table.description)
@@ -152,6 +154,17 @@ struct CheckCommand {
         }
         console.print("\nProjects:")
         console.print(table.description)
+    }
+
+    /// What its trusted proxies may say about a client.
+    private func believes(_ listener: Listener) -> String {
+        if listener.trustedProxies.isEmpty && !listener.trustsLocalPeers { return "nothing" }
+        let fields =
+            switch listener.forwardingFields {
+            case .xForwarded: "X-Forwarded-*"
+            case .forwarded: "Forwarded"
+            }
+        return listener.expectsProxyHeader ? "PROXY headers, \(fields)" : fields
     }
 
     private func serves(_ listener: Listener) -> String {

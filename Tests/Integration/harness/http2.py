@@ -213,11 +213,14 @@ class Peer:
 class Client(Peer):
     """One connection of a client."""
 
-    def __init__(self, port: int, settings: dict | None = None, *, receive_buffer: int | None = None, **options):
+    def __init__(self, port: int, settings: dict | None = None, *, receive_buffer: int | None = None,
+                 header: bytes = b"", **options):
+        """`header` goes before the connection's own first bytes."""
         sock = socket.socket()
         if receive_buffer is not None:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         sock.connect(("127.0.0.1", port))
+        sock.sendall(header)
         super().__init__(sock, True, settings, **options)
 
     def begin(self, method: str = "GET", path: str = "/", *fields: tuple[str, str], token: str | None = None,
