@@ -27,6 +27,10 @@ public final class TLSContext: @unchecked Sendable {
         if let identity { try context.show(identity) }
         try context.offer(protocols)
         SSL_CTX_set_verify(context.pointer, SSL_VERIFY_PEER, PeerVerification.callback)
+        // Whoever opens a connection says where its sessions are kept; OpenSSL keeps none itself.
+        _ = COpenSSL_SSL_CTX_set_session_cache_mode(
+            context.pointer, Int(SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL))
+        SSL_CTX_sess_set_new_cb(context.pointer, PeerVerification.sessionCallback)
         switch trust {
         case .certificates(let path):
             try context.trust(file: path)

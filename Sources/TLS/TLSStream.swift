@@ -27,16 +27,18 @@ public final class TLSStream {
     /// A connection that we opened. Nothing is sent before `handshake`.
     ///
     /// - Parameter host: Name, or IPv4 or IPv6 literal, that the peer's certificate has to be for.
+    /// - Parameter resumption: Sessions with this peer; one that fits is used, and new ones go there.
     /// - Parameter scratch: See the server's.
     public convenience init(
         client context: TLSContext, socket: Socket, host: String,
-        scratch: ByteBuffer = ByteBuffer(capacity: 1024)
+        resumption: TLSResumption? = nil, scratch: ByteBuffer = ByteBuffer(capacity: 1024)
     ) throws(TLSError) {
+        let verification = PeerVerification(trustOrigin: context.trustOrigin)
         try self.init(
-            context, owner: context, socket: socket, scratch: scratch,
-            verification: PeerVerification(trustOrigin: context.trustOrigin))
+            context, owner: context, socket: socket, scratch: scratch, verification: verification)
         try expect(host)
         SSL_set_connect_state(stream)
+        verification.resumption = resumption?.attempt(stream, context, host: host)
     }
 
     /// A connection that we accepted.

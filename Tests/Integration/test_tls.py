@@ -1,6 +1,7 @@
 """TLS on listeners and towards upstreams: certificates, sessions, clients with certificates, reloads, faults."""
 
 import shutil
+import signal
 import socket
 import ssl
 import subprocess
@@ -450,6 +451,80 @@ def test_upstreams_over_tls(start, authority, encrypted):
         assert connection.ask(request("GET", "/open/down")).body_read.length == size
     assert encrypted.connections == 1, "the connection is used again"
     assert encrypted.last().all("x-forwarded-proto") == ["http"]
+
+
+class Sessions:
+    """An origin over TLS that says of each connection whether it went on with an earlier session."""
+
+    def __init__(self, context: ssl.SSLContext):
+        self.resumed = []
+        self.origin = Origin(context)
+        self.origin.on("/open/a", self._answer)
+
+    def _answer(self, exchange):
+        self.resumed.append(exchange.stream.socket.session_reused)
+        exchange.respond()
+
+
+@pytest.fixture
+def sessions(authority):
+    made = []
+
+    def make(version: ssl.TLSVersion, name: str = "api.internal") -> Sessions:
+        context = authority.server(authority.issue(name, file=f"sessions-{len(made)}"))
+        context.maximum_version = version
+        made.append(Sessions(context))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.origin.stop()
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_reconnects_go_on_with_a_session(start, authority, sessions, version):
+    behind = sessions(version)
+    proxy = start(behind.origin, workers=1,
+                  upstream=UPSTREAM.format(ca=authority.path, name="api.internal") + "\nidle_connections = 0")
+    for _ in range(5):
+        assert proxy.ask("GET", "/open/a").status == 200
+    assert behind.origin.connections == 5
+    assert behind.resumed == [False, True, True, True, True]
+    proxy.expect_metric(1, "portcullis_upstream_tls_handshakes_total", upstream="api", kind="full")
+    proxy.expect_metric(4, "portcullis_upstream_tls_handshakes_total", upstream="api", kind="resumed")
+
+
+def test_a_server_that_forgot_its_sessions_is_met_in_full(start, authority, sessions):
+    behind = sessions(ssl.TLSVersion.TLSv1_3)
+    proxy = start(behind.origin, workers=1,
+                  upstream=UPSTREAM.format(ca=authority.path, name="api.internal") + "\nidle_connections = 0")
+    assert [proxy.ask("GET", "/open/a").status for _ in range(2)] == [200, 200]
+    # Another context has other ticket keys, as after a restart.
+    behind.origin.tls = authority.server(authority.issue("api.internal", file="restarted"))
+    assert [proxy.ask("GET", "/open/a").status for _ in range(2)] == [200, 200]
+    assert behind.resumed == [False, True, False, True]
+
+
+def test_whom_the_proxy_does_not_trust_any_more_is_not_met_with_a_session(start, tmp_path, authority, sessions):
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(authority.path.read_bytes())
+    behind = sessions(ssl.TLSVersion.TLSv1_3)
+    proxy = start(behind.origin, workers=1,
+                  upstream=UPSTREAM.format(ca=trusted, name="api.internal") + "\nidle_connections = 0")
+    assert [proxy.ask("GET", "/open/a").status for _ in range(2)] == [200, 200]
+    # Nothing changed: a reload forgets nothing.
+    proxy.signal(signal.SIGHUP)
+    proxy.expect_metric(1, "portcullis_config_reloads_total", result="success")
+    assert proxy.ask("GET", "/open/a").status == 200
+    trusted.write_bytes(Authority(tmp_path, "Somebody else").path.read_bytes())
+    proxy.signal(signal.SIGHUP)
+    proxy.expect_metric(2, "portcullis_config_reloads_total", result="success")
+    assert proxy.ask("GET", "/open/a").code == "upstream_unreachable"
+    trusted.write_bytes(authority.path.read_bytes())
+    proxy.signal(signal.SIGHUP)
+    proxy.expect_metric(3, "portcullis_config_reloads_total", result="success")
+    assert proxy.ask("GET", "/open/a").status == 200
+    assert behind.resumed == [False, True, True, False]
 
 
 @pytest.mark.parametrize("fault", ["authority", "name", "expired"])

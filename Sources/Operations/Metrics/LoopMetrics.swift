@@ -15,6 +15,7 @@ public final class LoopMetrics: Sendable {
     private let upstreams = Mutex<[String: Histogram]>([:])
     private let upstreamEvents = Mutex<[String: WordCounters<UpstreamEvent>]>([:])
     private let rateLimitEvents = Mutex<[String: WordCounters<RateLimitEvent>]>([:])
+    private let upstreamHandshakes = Mutex<[String: WordCounters<HandshakeKind>]>([:])
     private let listeners = Mutex<[String: ListenerCounters]>([:])
     /// Requests that did not end well.
     let failures = WordCounters<RequestFailure>()
@@ -76,6 +77,11 @@ public final class LoopMetrics: Sendable {
         rateLimitEvents.withLock { Self.find(route, in: &$0) { WordCounters() } }
     }
 
+    /// TLS handshakes with an upstream; made at the first call.
+    func upstreamHandshakes(_ name: String) -> WordCounters<HandshakeKind> {
+        upstreamHandshakes.withLock { Self.find(name, in: &$0) { WordCounters() } }
+    }
+
     /// The counters of a listener; made at the first call.
     func listener(_ name: String) -> ListenerCounters {
         listeners.withLock { Self.find(name, in: &$0) { ListenerCounters() } }
@@ -104,6 +110,10 @@ public final class LoopMetrics: Sendable {
     var allRateLimitEvents: [String: WordCounters<RateLimitEvent>] {
         rateLimitEvents.withLock { $0 }
     }
+    /// TLS handshakes with upstreams, by name.
+    var allUpstreamHandshakes: [String: WordCounters<HandshakeKind>] {
+        upstreamHandshakes.withLock { $0 }
+    }
     /// Connections, by listener.
     var allListeners: [String: ListenerCounters] { listeners.withLock { $0 } }
 
@@ -115,6 +125,12 @@ public final class LoopMetrics: Sendable {
         values[name] = value
         return value
     }
+}
+
+/// Whether a TLS handshake was one in full, or went on with an earlier session. The raw values are
+/// label values.
+enum HandshakeKind: String, CaseIterable {
+    case full, resumed
 }
 
 /// What is counted for each listener.

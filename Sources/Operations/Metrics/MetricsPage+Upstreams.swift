@@ -24,6 +24,7 @@ extension MetricsPage {
                     sum(counters) { $0.total(event) })
             }
         }
+        appendHandshakes(to: &text)
         if health.servers.isEmpty && health.checks.isEmpty { return }
         text.family(
             "portcullis_upstream_server_healthy", .gauge,
@@ -39,6 +40,24 @@ extension MetricsPage {
             for result in HealthCheckResult.allCases {
                 text.sample(
                     [("upstream", upstream), ("result", result.rawValue)], counts[result] ?? 0)
+            }
+        }
+    }
+
+    /// Nothing where no upstream has TLS.
+    private func appendHandshakes(to text: inout MetricsText) {
+        let handshakes = loops.map(\.allUpstreamHandshakes)
+        let names = Set(handshakes.flatMap(\.keys)).sorted()
+        if names.isEmpty { return }
+        text.family(
+            "portcullis_upstream_tls_handshakes_total", .counter,
+            "TLS handshakes with servers that were completed; resumed: without a signature.")
+        for name in names {
+            let counters = handshakes.compactMap { $0[name] }
+            for kind in HandshakeKind.allCases {
+                text.sample(
+                    [("upstream", name), ("kind", kind.rawValue)],
+                    sum(counters) { $0.total(kind) })
             }
         }
     }

@@ -75,6 +75,10 @@ public final class WorkerRecorder: RequestRecorder {
         metrics.upstreamEvents(name).count(event)
     }
 
+    public func secured(upstream name: String, isResumed: Bool) {
+        metrics.upstreamHandshakes(name).count(isResumed ? .resumed : .full)
+    }
+
     public func flush() {
         writer.enqueue(&chunk)
     }

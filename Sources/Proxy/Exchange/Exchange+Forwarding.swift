@@ -231,7 +231,7 @@ extension Exchange {
             switch socket.connectResult() {
             case .success:
                 guard let context = pool.tls else { return .success(socket) }
-                return await secure(socket, context, client, pool, until: deadline)
+                return await secure(socket, context, client, pool, index, until: deadline)
             case .failure:
                 socket.close()
                 return .failure(ForwardingFailure(reason: .upstreamConnect))
@@ -251,13 +251,13 @@ extension Exchange {
     /// Changes a connection over to TLS, until `deadline` at the latest.
     private func secure(
         _ socket: Socket, _ context: TLSContext, _ client: ClientConnection, _ pool: UpstreamPool,
-        until deadline: MonotonicInstant
+        _ index: Int, until deadline: MonotonicInstant
     ) async -> Result<any Transport, ForwardingFailure> {
         do throws(TLSError) {
             let transport = TLSTransport(
                 try TLSStream(
                     client: context, socket: socket, host: pool.upstream.tls?.name ?? "",
-                    scratch: state.tlsScratch))
+                    resumption: pool.servers[index].sessions, scratch: state.tlsScratch))
             while try !transport.handshake() {
                 let reason = await client.waiter.wait(until: deadline)
                 if client.transport.isPeerClosed {
@@ -266,6 +266,8 @@ extension Exchange {
                 }
                 if reason == .timedOut { throw .handshakeTimedOut }
             }
+            state.recorder.secured(
+                upstream: pool.upstream.name, isResumed: transport.session?.isResumed == true)
             // A server without ALPN may still be meant to speak HTTP/1.1, but never HTTP/2.
             let agreed = transport.session?.alpn ?? []
             if pool.isMultiplexed && !agreed.elementsEqual("h2".utf8) {

@@ -14,6 +14,9 @@ public protocol RequestRecorder: AnyObject {
     /// Something happened to an upstream of the configuration.
     func upstream(_ event: UpstreamEvent, _ name: String)
 
+    /// A TLS handshake with a server of an upstream was completed.
+    func secured(upstream name: String, isResumed: Bool)
+
     /// The loop is about to sleep: a good moment to hand buffered log lines on.
     func flush()
 }

@@ -1,4 +1,5 @@
 internal import Reactor
+internal import TLS
 
 /// One server of an upstream as one loop sees it.
 final class UpstreamServer {
@@ -30,6 +31,8 @@ final class UpstreamServer {
     var activeCount = 0
     /// Its idle connections; the one that was used last is the last.
     var idle: [IdleConnection] = []
+    /// What a new connection with TLS can go on with.
+    let sessions = TLSResumption()
     /// Connections that many requests share.
     var shared: [HTTP2UpstreamConnection] = []
     /// A request is opening one of these, and others wait for it.

@@ -6,6 +6,8 @@ final class PeerVerification {
     /// The first thing that was wrong.
     private(set) var failure: String?
     private let trustOrigin: String
+    /// Where the sessions go that the peer offers; nil where none are kept.
+    var resumption: TLSResumption.Attempt?
 
     init(trustOrigin: String) {
         self.trustOrigin = trustOrigin
@@ -14,6 +16,15 @@ final class PeerVerification {
     /// Lets `stream`'s check report here. This object must outlive the stream.
     func observe(_ stream: OpaquePointer) {
         SSL_set_ex_data(stream, 0, Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    /// The callback for `SSL_CTX_sess_set_new_cb`: 1 keeps the reference.
+    static let sessionCallback: @convention(c) (OpaquePointer?, OpaquePointer?) -> Int32 = {
+        stream, session in
+        guard let stream, let session, let observer = SSL_get_ex_data(stream, 0) else { return 0 }
+        // Safe: `observe` stored it, and the stream's owner keeps it alive.
+        let verification = Unmanaged<PeerVerification>.fromOpaque(observer).takeUnretainedValue()
+        return verification.resumption?.keep(session, of: stream) == true ? 1 : 0
     }
 
     /// The callback for `SSL_CTX_set_verify`. It changes no outcome.

@@ -12,6 +12,7 @@ final class SilentRecorder: RequestRecorder {
     func record(_ record: RequestRecord, serving: ServingConfiguration) {}
     func connection(_ event: ConnectionEvent, listener: String) {}
     func upstream(_ event: UpstreamEvent, _ name: String) {}
+    func secured(upstream name: String, isResumed: Bool) {}
     func flush() {}
 }
 
