@@ -361,13 +361,6 @@ def test_a_backend_that_declines_is_heard(start, new_origin, mint):
     assert origin.connections == 1
 
 
-def test_upstreams_that_share_connections_take_no_websocket(start, mint):
-    proxy = start(9, upstream='protocol = "h2c"')
-    with proxy.connect() as connection:
-        response = connection.ask(handshake("/enforced/x", token=mint()))
-    assert (response.status, response.code) == (501, "websocket_not_supported")
-
-
 # The life of a tunnel
 
 

@@ -256,7 +256,7 @@ public struct Upstream: Sendable, Equatable {
         /// HTTP/2 over TLS, agreed by ALPN (RFC 9113, section 3.2). There is `tls`.
         case http2 = "h2"
 
-        /// Requests share connections, and no WebSocket is opened over them.
+        /// Requests share connections.
         public var isMultiplexed: Bool { self != .http1 }
     }
 

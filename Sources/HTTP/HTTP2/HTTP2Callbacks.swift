@@ -52,8 +52,9 @@ enum HTTP2Callbacks {
         let isRequest =
             session.role == .server && frame.headers.cat == NGHTTP2_HCAT_REQUEST
         if isRequest { session.beganHead(of: HTTP2Stream(session: session), id: id) }
-        let isTrailing = !isRequest && session.stream(id)?.hasHead == true
-        session.assembly.begin(isTrailing: isTrailing)
+        let stream = isRequest ? nil : session.stream(id)
+        session.assembly.begin(
+            isTrailing: stream?.hasHead == true, answersHandshake: stream?.webSocketKey != nil)
         return 0
     }
 
@@ -86,7 +87,8 @@ enum HTTP2Callbacks {
         let before = text.count
         let isWhole =
             session.role == .server
-            ? assembly.writeRequest(into: text) : assembly.writeResponse(into: text)
+            ? assembly.writeRequest(into: text)
+            : assembly.writeResponse(into: text, to: stream.webSocketKey)
         guard isWhole else { return CNGHTTP2_STREAM_FAILURE }
         stream.headBytes += text.count - before
         // Interim heads come before the one that content follows.

@@ -293,6 +293,15 @@ public final class HTTP2Session {
             && nghttp2_session_check_request_allowed(pointer) != 0
     }
 
+    /// Whether the peer takes extended CONNECT (RFC 8441, section 3); nil while it did not say. One
+    /// that is gone would not say any more, and tells so when it is asked.
+    var takesWebSocket: Bool? {
+        if isAbandoned { return true }
+        if !isGreeted { return nil }
+        return nghttp2_session_get_remote_settings(
+            pointer, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1
+    }
+
     func stream(_ id: Int32) -> HTTP2Stream? { streams[id] }
 
     func beganHead(of stream: HTTP2Stream, id: Int32) {

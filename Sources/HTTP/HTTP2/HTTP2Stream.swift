@@ -7,7 +7,8 @@ public import Reactor
 /// - Reading gives the head's text, then content, then `endOfStream` where the peer ended the
 ///   stream. Trailer fields are in `trailers` by then.
 /// - Writing takes one final head, after any number of interim ones, and then content without
-///   framing. `Content-Length` ends the stream by itself; without one, `finishMessage` does. A head
+///   framing. The handshake of a WebSocket is a head that goes out as an extended CONNECT (RFC 8441),
+///   and the answer that opens it reads as 101. `Content-Length` ends the stream by itself; without one, `finishMessage` does. A head
 ///   says `Transfer-Encoding: chunked` when content of unknown length follows, which is sent as is.
 ///
 /// A stream belongs to its connection's loop and is not thread-safe.
@@ -39,6 +40,8 @@ public final class HTTP2Stream: Transport {
     var hasHeadLeft = false
     /// The last frame of what we write was sent.
     var hasEndLeft = false
+    /// The key of the handshake that we sent, for the proof that HTTP/1.1 wants to read.
+    private(set) var webSocketKey: [UInt8]?
     private var quietLooks = 0
     private var isHeadDue = false
 
@@ -68,6 +71,10 @@ public final class HTTP2Stream: Transport {
     /// The peer refused the stream before it did anything (RFC 9113, section 8.7): another
     /// connection may carry the request.
     public var isRefused: Bool { resetCode == HTTP2ErrorCode.refusedStream.rawValue }
+
+    /// Whether the peer takes requests for a WebSocket (RFC 8441, section 3); nil while it did not
+    /// say.
+    public var takesWebSocket: Bool? { session.takesWebSocket }
 
     /// Content, or trailer fields, follow the head, whether or not a field says how much (RFC 9113,
     /// section 8.1).
@@ -213,6 +220,8 @@ public final class HTTP2Stream: Transport {
             case .chunked, .untilClose: break
             }
             if session.role == .client {
+                webSocketKey = head.webSocketKey
+                if webSocketKey != nil { noteWebSocket() }
                 session.submit(head, on: self, hasContent: !isWritingOver)
                 head.release()
             } else {

@@ -1,4 +1,4 @@
-internal import Reactor
+package import Reactor
 
 /// Collects the fields of one header block and writes them as the text of an HTTP/1.1 head, so that
 /// one parser and one normalisation judge both protocols.
@@ -6,7 +6,7 @@ internal import Reactor
 /// What could mean something else as text is refused here: a line break or blank in a pseudo-header
 /// field, two authorities that differ, fields that are about a connection (RFC 9113, section 8.2;
 /// pitfall W3). Only one block is under way on a connection at a time, so one assembly serves it.
-final class HeadAssembly {
+package final class HeadAssembly {
     private static let kept = 16 << 10
 
     private let limits: HeadLimits
@@ -18,24 +18,31 @@ final class HeadAssembly {
     private var status: [UInt8] = []
     private var tunnelled: [UInt8] = []
     private var hasHost = false
-    private var hasAuthority = false
+    private var pseudoFields: PseudoFields = []
     private var hasScheme = false
+    /// A field that is no pseudo-header field has come, behind which none may.
+    private var hasPlainField = false
+    private var answersHandshake = false
     private var lines = ByteBuffer(capacity: 1024)
     private var count = 0
     private var size = 0
-    private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
+    /// Fields of a block behind the content; those that must not pass are not among them.
+    package private(set) var trailers: [(name: [UInt8], value: [UInt8])] = []
     private var isTrailing = false
     /// A field has no meaning that is safe: the stream is to be reset.
-    private(set) var isMalformed = false
+    package private(set) var isMalformed = false
 
-    init(limits: HeadLimits) {
+    /// An assembly for the blocks of one connection.
+    package init(limits: HeadLimits) {
         self.limits = limits
     }
 
     /// A header block begins.
     ///
-    /// - Parameter isTrailing: It comes after the content.
-    func begin(isTrailing: Bool) {
+    /// - Parameters:
+    ///   - isTrailing: It comes after the content.
+    ///   - answersHandshake: It answers an extended CONNECT of ours.
+    package func begin(isTrailing: Bool, answersHandshake: Bool = false) {
         method.removeAll(keepingCapacity: true)
         path.removeAll(keepingCapacity: true)
         authority.removeAll(keepingCapacity: true)
@@ -44,8 +51,10 @@ final class HeadAssembly {
         status.removeAll(keepingCapacity: true)
         tunnelled.removeAll(keepingCapacity: true)
         hasHost = false
-        hasAuthority = false
+        pseudoFields = []
         hasScheme = false
+        hasPlainField = false
+        self.answersHandshake = answersHandshake
         lines.shrink(above: Self.kept, to: 1024)
         count = 0
         size = 0
@@ -57,7 +66,7 @@ final class HeadAssembly {
     /// Takes the next field of the block.
     ///
     /// - Returns: false when the block is so much too long that not even a refusal is due.
-    func add(_ name: Span<UInt8>, _ value: Span<UInt8>) -> Bool {
+    package func add(_ name: Span<UInt8>, _ value: Span<UInt8>) -> Bool {
         size += name.count + value.count + 4
         count += 1
         if isTooLong {
@@ -84,26 +93,37 @@ final class HeadAssembly {
 
     private func addPseudoField(_ name: Span<UInt8>, _ value: Span<UInt8>) {
         // Blanks would end the target or the method in the text; no other character can.
-        if !isUnbroken(value) { isMalformed = true }
-        if name.hasExactPrefix(":method") {
+        if !isUnbroken(value) || hasPlainField { isMalformed = true }
+        if name.isExactly(":method") {
+            take(.method)
             method.append(copying: value)
-        } else if name.hasExactPrefix(":path") {
+        } else if name.isExactly(":path") {
+            take(.path)
             path.append(copying: value)
-        } else if name.hasExactPrefix(":authority") {
-            hasAuthority = true
+        } else if name.isExactly(":authority") {
+            take(.authority)
             authority.append(copying: value)
-        } else if name.hasExactPrefix(":scheme") {
+        } else if name.isExactly(":scheme") {
+            take(.scheme)
             hasScheme = value.equals("https") || value.equals("http")
-        } else if name.hasExactPrefix(":status") {
+        } else if name.isExactly(":status") {
+            take(.status)
             status.append(copying: value)
-        } else if name.hasExactPrefix(":protocol") {
+        } else if name.isExactly(":protocol") {
+            take(.tunnelled)
             tunnelled.append(copying: value)
         } else {
             isMalformed = true
         }
     }
 
+    /// RFC 9113, section 8.3: each is there once.
+    private func take(_ field: PseudoFields) {
+        if !pseudoFields.insert(field).inserted { isMalformed = true }
+    }
+
     private func addField(_ name: Span<UInt8>, _ value: Span<UInt8>) {
+        hasPlainField = true
         if name.isEmpty || name.endOfToken(from: 0) != name.count {
             isMalformed = true
             return
@@ -114,8 +134,12 @@ final class HeadAssembly {
             isMalformed = true
         case .te where !value.equals("trailers"): isMalformed = true
         // What a handshake of HTTP/1.1 consists of, or makes impossible (RFC 8441, section 5).
-        case .webSocketKey where isTunnel, .webSocketAccept where isTunnel: return
+        case .webSocketKey where isTunnel, .webSocketAccept where isTunnel || answersHandshake:
+            return
         case .contentLength where isTunnel: isMalformed = true
+        // The library does not count the content of what answers a CONNECT, so its end delimits it:
+        // on a connection of HTTP/1.1 more than was announced would be the next answer.
+        case .contentLength where answersHandshake: return
         case .host:
             if hasHost { isMalformed = true }
             hasHost = true
@@ -150,7 +174,9 @@ final class HeadAssembly {
     var isWebSocket: Bool { tunnelled.elementsEqual("websocket".utf8) }
 
     /// Extended CONNECT (RFC 8441, section 4); pseudo-header fields come before all others.
-    private var isTunnel: Bool { !tunnelled.isEmpty }
+    private var isTunnel: Bool { pseudoFields.contains(.tunnelled) }
+
+    private var hasAuthority: Bool { pseudoFields.contains(.authority) }
 
     // MARK: The text
 
@@ -158,7 +184,7 @@ final class HeadAssembly {
     /// key of our own, so that it is judged, and answered, as that is.
     ///
     /// - Returns: false when the request is malformed (RFC 9113, section 8.1.1).
-    func writeRequest(into text: ByteBuffer) -> Bool {
+    package func writeRequest(into text: ByteBuffer) -> Bool {
         if isMalformed || method.isEmpty { return false }
         if isTunnel { return isHandshake && writeHandshake(into: text) }
         let isConnect = method.elementsEqual("CONNECT".utf8)
@@ -199,11 +225,20 @@ final class HeadAssembly {
         if !cookie.isEmpty { text.appendField("Cookie", cookie.span) }
     }
 
-    /// Writes the head of a response.
+    /// Writes the head of a response. A success that answers the handshake with `key` becomes the
+    /// 101 of HTTP/1.1 with the proof that goes with it, so that it opens a WebSocket as that does.
     ///
+    /// - Parameter key: Of an extended CONNECT of ours (RFC 8441, section 5).
     /// - Returns: false when the response is malformed.
-    func writeResponse(into text: ByteBuffer) -> Bool {
+    package func writeResponse(into text: ByteBuffer, to key: [UInt8]? = nil) -> Bool {
         if isMalformed || status.count != 3 { return false }
+        if let key, status[0] == UInt8(ascii: "2") {
+            text.append("HTTP/1.1 101 \r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
+            text.appendField(
+                "Sec-WebSocket-Accept", WebSocketHandshake.accept(of: key.span).span)
+            finish(text)
+            return true
+        }
         text.append("HTTP/1.1 ")
         text.append(status)
         text.append(" \r\n")
@@ -254,6 +289,24 @@ final class HeadAssembly {
             return false
         }
         return true
+    }
+}
+
+/// Which pseudo-header fields a block has.
+private struct PseudoFields: OptionSet {
+    let rawValue: UInt8
+    static let method = Self(rawValue: 1)
+    static let path = Self(rawValue: 2)
+    static let authority = Self(rawValue: 4)
+    static let scheme = Self(rawValue: 8)
+    static let status = Self(rawValue: 16)
+    static let tunnelled = Self(rawValue: 32)
+}
+
+extension Span where Element == UInt8 {
+    /// The names of pseudo-header fields have one spelling.
+    fileprivate func isExactly(_ name: StaticString) -> Bool {
+        count == name.utf8CodeUnitCount && hasExactPrefix(name)
     }
 }
 

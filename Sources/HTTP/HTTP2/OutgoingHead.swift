@@ -56,13 +56,24 @@ struct OutgoingHead {
         }
         if !isComplete { return .incomplete }
         let taken = length - before
-        if isSwitching { return .final(taken, .untilClose) }
+        if isSwitching || asksForWebSocket { return .final(taken, .untilClose) }
         return role == .server && response.isInformational
             ? .interim(taken) : .final(taken, framing)
     }
 
     /// The response that opens a WebSocket, which is 200 here (RFC 8441, section 5).
     private var isSwitching: Bool { opensWebSocket && response.status == 101 }
+
+    /// The request is the handshake of a WebSocket, and becomes an extended CONNECT.
+    private var asksForWebSocket: Bool { role == .client && request.wantsWebSocket }
+
+    /// The key of the handshake that the head is; nil where it is none.
+    var webSocketKey: [UInt8]? {
+        guard asksForWebSocket, let text, let key = request.fields.first(.webSocketKey) else {
+            return nil
+        }
+        return text.withUnsafeBytes { Array($0[Int(key.value.start)..<key.value.end]) }
+    }
 
     /// Forgets the head and keeps the memory.
     mutating func reset() {
@@ -90,7 +101,7 @@ struct OutgoingHead {
             }
         }
         var list: [nghttp2_nv] = []
-        list.reserveCapacity(fields.lines.count + 4)
+        list.reserveCapacity(fields.lines.count + 5)
         // Safe: `text` is alive and unchanged until `body` returns, and the library copies what it
         // keeps; literals live for ever. The library does not write through these pointers.
         func entry(_ name: StaticString, _ value: UnsafeRawBufferPointer) {
@@ -113,7 +124,16 @@ struct OutgoingHead {
                     ? UnsafeRawBufferPointer(start: success.utf8Start, count: 3)
                     : slice(ByteRange(start: 9, count: 3)))
         } else {
-            entry(":method", slice(request.methodName))
+            if asksForWebSocket {
+                // The key goes along, which nobody has to look at (RFC 8441, section 5): Envoy makes
+                // none when it goes on over HTTP/1.1.
+                let method: StaticString = "CONNECT"
+                let name: StaticString = "websocket"
+                entry(":method", UnsafeRawBufferPointer(start: method.utf8Start, count: 7))
+                entry(":protocol", UnsafeRawBufferPointer(start: name.utf8Start, count: 9))
+            } else {
+                entry(":method", slice(request.methodName))
+            }
             let scheme: StaticString = isSecure ? "https" : "http"
             entry(
                 ":scheme",

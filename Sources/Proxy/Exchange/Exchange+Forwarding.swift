@@ -71,6 +71,11 @@ extension Exchange {
                 case .failure(let failure): return .failure(failure)
                 }
             }
+            if head.wantsWebSocket, let failure = await offerOfWebSocket(client, lease, pool) {
+                pool.release(lease.server)
+                lease.transport.close()
+                return .failure(failure)
+            }
             lease.transport.waiter = client.waiter
             let end = await transact(client, lease.transport, pool, &upload)
             record.bytesIn = max(record.bytesIn, upload.contentBytes)

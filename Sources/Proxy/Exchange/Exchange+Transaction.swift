@@ -121,7 +121,10 @@ extension Exchange {
         {
         case .complete:
             transaction.isUploading = false
-            transaction.server.finishMessage(trailers: upload.trailers)
+            // What follows a handshake is no content of it, and goes the same way.
+            if !head.wantsWebSocket {
+                transaction.server.finishMessage(trailers: upload.trailers)
+            }
         case .needsSource: transaction.obstacle = .clientBody
         case .needsSink: transaction.obstacle = .upstreamIntake
         case .pausing: transaction.isPausing = true

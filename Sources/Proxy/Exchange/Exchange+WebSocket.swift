@@ -51,6 +51,27 @@ extension Exchange {
         }
     }
 
+    /// Waits until a server whose connections are shared has said whether it takes WebSockets (RFC
+    /// 8441, section 3), as a client must before it asks for one. Those of HTTP/1.1 say it with their
+    /// answer.
+    ///
+    /// - Returns: nil when the handshake may be sent. Nothing was sent otherwise.
+    func offerOfWebSocket(
+        _ client: ClientConnection, _ lease: UpstreamLease, _ pool: UpstreamPool
+    ) async -> ForwardingFailure? {
+        guard let stream = lease.transport as? HTTP2Stream else { return nil }
+        let deadline = state.loop.now.advanced(byNanoseconds: pool.connectNanoseconds)
+        while true {
+            if let takes = stream.takesWebSocket {
+                return takes ? nil : ForwardingFailure(reason: .webSocketNotSupported)
+            }
+            pool.awaitGreeting(lease.server, client.waiter)
+            let reason = await client.waiter.wait(until: deadline)
+            if client.transport.isPeerClosed { return ForwardingFailure(reason: .clientAborted) }
+            if reason == .timedOut { return ForwardingFailure(reason: .upstreamConnectTimeout) }
+        }
+    }
+
     /// Whether the server's 101 answers this very handshake.
     var isHandshakeAnswered: Bool {
         guard head.wantsWebSocket, let key = head.fields.first(.webSocketKey) else { return false }

@@ -108,10 +108,6 @@ final class Exchange {
                 record.failure = .bodyTooLarge
                 return await refuse(client, .bodyTooLarge)
             }
-            if head.wantsWebSocket && pools[route.upstream].isMultiplexed {
-                record.failure = .webSocketNotSupported
-                return await refuse(client, .webSocketNotSupported)
-            }
             if route.limitStep == .afterToken, isBeyondLimit(route) {
                 return await refuse(client, .rateLimited)
             }

@@ -232,13 +232,17 @@ final class UpstreamPool {
     func joinConnecting(_ index: Int, _ waiter: Waiter) -> Bool {
         if !isMultiplexed { return false }
         if servers[index].isConnecting || servers[index].shared.contains(where: \.isGreeting) {
-            if !servers[index].waiting.contains(where: { $0 === waiter }) {
-                servers[index].waiting.append(waiter)
-            }
+            awaitGreeting(index, waiter)
             return true
         }
         servers[index].isConnecting = true
         return false
+    }
+
+    /// Wakes `waiter` when something is heard of a shared connection that is not known yet.
+    func awaitGreeting(_ index: Int, _ waiter: Waiter) {
+        if servers[index].waiting.contains(where: { $0 === waiter }) { return }
+        servers[index].waiting.append(waiter)
     }
 
     /// The attempt to open a shared connection is over.

@@ -156,22 +156,27 @@ struct ExplainCommand {
         case .forward(let permit):
             line("action", permit.action.rawValue)
             let server = configuration.upstreams[route.upstream]
-            if sent.head.wantsWebSocket, server.serverProtocol.isMultiplexed {
-                let problem = ProxyProblem.webSocketNotSupported
-                return conclude(
-                    .wrong,
-                    "refused: \(problem.status) \(problem.rawValue), \(upstream) speaks "
-                        + server.serverProtocol.rawValue)
-            }
+            let handshake =
+                sent.head.wantsWebSocket && server.serverProtocol.isMultiplexed
+                ? Self.extendedConnect(server.serverProtocol) : ""
             let reservation =
                 permit.action == .wouldReject
                 ? ", although enforcement would refuse it with "
                     + "\(verdict.rejectionCode?.rawValue ?? "")" : ""
-            return conclude(.done, "forwarded to \(upstream)\(reservation)\(provisos.condition)")
+            return conclude(
+                .done,
+                "forwarded to \(upstream)\(handshake)\(reservation)\(provisos.condition)")
         case .reject(let code):
             line("action", Action.reject.rawValue)
             return conclude(.wrong, "refused: \(code.status) \(code.rawValue)")
         }
+    }
+
+    /// Only the server itself can say whether it takes a WebSocket over HTTP/2 (RFC 8441).
+    private static func extendedConnect(_ version: Upstream.ServerProtocol) -> String {
+        let problem = ProxyProblem.webSocketNotSupported
+        return " if its servers offer WebSockets over \(version.rawValue) (RFC 8441), "
+            + "else refused: \(problem.status) \(problem.rawValue)"
     }
 
     /// What the token's use comes to; nil where it does not matter.
