@@ -41,5 +41,8 @@ let package = Package(
         fuzzer("http1-chunked", in: "HTTP1Chunked", imports: ["TestKit"]),
         fuzzer("proxy-header", in: "ProxyHeader", imports: ["TestKit"]),
         fuzzer("forwarded", in: "Forwarded", imports: ["TestKit"]),
+        fuzzer("http2-server", in: "HTTP2Server", imports: ["TestKit"]),
+        fuzzer("http2-upstream", in: "HTTP2Upstream", imports: ["TestKit"]),
+        fuzzer("http2-translation", in: "HTTP2Translation", imports: ["TestKit"]),
     ]
 )

@@ -20,6 +20,21 @@ struct CorpusTests {
         try replay("http1-chunked", atLeast: 40) { ChunkedInvariants.violation(of: $0) }
     }
 
+    @Test("W3: every header block of the corpus keeps the invariants on its way through text")
+    func replaysTranslations() throws {
+        try replay("http2-translation", atLeast: 40) { TranslationInvariants.violation(of: $0) }
+    }
+
+    @Test("W9: every hostile HTTP/2 client of the corpus keeps the invariants")
+    func replaysClients() throws {
+        try replay("http2-server", atLeast: 30) { HTTP2ServerInvariants.violation(of: $0) }
+    }
+
+    @Test("W10: every hostile HTTP/2 server of the corpus keeps the invariants")
+    func replaysServers() throws {
+        try replay("http2-upstream", atLeast: 20) { HTTP2UpstreamInvariants.violation(of: $0) }
+    }
+
     private func replay(
         _ target: String, atLeast count: Int, violation: ([UInt8]) -> String?
     ) throws {
