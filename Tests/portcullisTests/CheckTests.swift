@@ -76,7 +76,7 @@ struct CheckTests {
 
                 Limits:
                   LIMIT          OF EACH CLIENT                                                            CLIENTS  MEMORY, AT MOST
-                  verifications  500 bad tokens a second (burst 5000) of each network, IPv4 /32, IPv6 /48  100000   4104 KiB
+                  verifications  500 bad tokens a second (burst 5000) of each network, IPv4 /32, IPv6 /48  100000   4128 KiB
 
                 Listeners:
                   LISTEN          SERVES            BELIEVES       FROM

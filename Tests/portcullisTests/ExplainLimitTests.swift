@@ -69,7 +69,7 @@ struct ExplainLimitTests {
         #expect(
             lines.contains {
                 $0.contains("route all") && $0.contains("9 per 1h by header:x-key")
-                    && $0.contains("100000") && $0.contains("4104 KiB")
+                    && $0.contains("100000") && $0.contains("4128 KiB")
             }, "\(run.text)")
         #expect(lines.contains { $0.contains("verifications") && $0.contains("500 bad tokens") })
     }

@@ -9,9 +9,10 @@ public struct TokenBucket: Sendable, Hashable {
     /// every sum with the age of a machine far below 2⁶³.
     public static let longestFill: Int64 = 366 * 86_400 * 1_000_000_000
 
-    /// A bucket that is fuller of debt than it can be was filled by a clock that was set back since,
-    /// if it is by more than this. Loops read the clock once a turn, so they differ by less.
-    private static let clockDifference: Int64 = 1_000_000_000
+    /// A bucket that lacks more than it holds, and more by this, was charged by a clock that was set
+    /// back since. Loops read the clock once a turn, so theirs differ by less, however busy they
+    /// are.
+    private static let clockDifference: Int64 = 60 * 1_000_000_000
 
     /// From one token to the next, nanoseconds. Rounded up: never more than the rate.
     public let interval: Int64
@@ -38,7 +39,7 @@ public struct TokenBucket: Sendable, Hashable {
     /// - Parameters:
     ///   - full: When the bucket is full; `now` or earlier for one that nobody took from.
     ///   - now: Nanoseconds on a clock that never goes back. If it does, nothing is given away, and
-    ///     after `fillTime` all is as if it had not.
+    ///     a minute after `fillTime` all is as if it had not.
     /// - Returns: nil when it was taken, else for how many nanoseconds there is none.
     public func take(from full: inout Int64, at now: Int64) -> Int64? {
         if let wait = wait(full, at: now) {

@@ -9,7 +9,7 @@ internal import Synchronization
 /// left with one bucket more, neither resets the buckets of others nor uses up those that strangers
 /// share, and takes no memory (docs/decisions/0070-rate-limits.md).
 final class BucketTable: Sendable {
-    private static let sharedBuckets = 1024
+    private static let sharedBuckets = 4096
     private static let fewestShards = 16
     /// Calls of `purge` that go through all shards.
     private static let purgeRound = 32
