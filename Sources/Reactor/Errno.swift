@@ -40,6 +40,8 @@ public struct Errno: Error, Sendable, Equatable, Hashable, RawRepresentable, Cus
     public static let permissionDenied = Errno(rawValue: EACCES)
     /// ENOENT.
     public static let noSuchFile = Errno(rawValue: ENOENT)
+    /// ETIMEDOUT.
+    public static let timedOut = Errno(rawValue: ETIMEDOUT)
     /// EINVAL.
     public static let invalidArgument = Errno(rawValue: EINVAL)
 

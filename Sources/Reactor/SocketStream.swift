@@ -26,15 +26,26 @@ public final class SocketStream {
     public static func connect(
         to address: SocketAddress, loop: EventLoop, until deadline: MonotonicInstant
     ) async -> SocketStream? {
-        guard let socket = try? Socket.connect(to: address, loop: loop) else { return nil }
-        let stream = SocketStream(socket, loop: loop)
+        try? await open(to: address, loop: loop, until: deadline)
+    }
+
+    /// Connects, until `deadline` at the latest.
+    ///
+    /// - Throws: why there is no connection; `timedOut` when nobody accepted in time.
+    public static func open(
+        to address: SocketAddress, loop: EventLoop, until deadline: MonotonicInstant
+    ) async throws(Errno) -> SocketStream {
+        let stream = SocketStream(try Socket.connect(to: address, loop: loop), loop: loop)
         while true {
-            switch socket.connectResult() {
+            switch stream.socket.connectResult() {
             case .success: return stream
             case nil where await stream.waiter.wait(until: deadline) == .ready: continue
-            case .failure, nil:
+            case .failure(let error):
                 stream.close()
-                return nil
+                throw error
+            case nil:
+                stream.close()
+                throw .timedOut
             }
         }
     }

@@ -8,6 +8,9 @@ extension Syscalls {
         getpid()
     }
 
+    /// isatty(3).
+    public static func isTerminal(_ descriptor: Int32) -> Bool { isatty(descriptor) == 1 }
+
     /// getenv(3); nil when there is no such variable.
     public static func environmentVariable(_ name: String) -> String? {
         guard let value = getenv(name) else { return nil }

@@ -17,6 +17,14 @@ private final class Recorder: AdminControl {
 
     var all: [String] { wishes.withLock { $0 } }
 
+    func status() async -> StatusReport {
+        StatusReport(
+            process: .init(
+                version: "1", pid: 1, startedAt: "", uptimeSeconds: 0, phase: "serving",
+                ready: true, loops: 0),
+            configuration: .init(file: "f", loadedAt: ""))
+    }
+
     func setDraining(_ isDraining: Bool, server: String, upstream: String, client: String) async
         -> ServerChangeResult
     {

@@ -35,6 +35,7 @@ struct AdminAnswer {
         type contentType: StaticString = "application/json"
     ) {
         let encoder = JSONEncoder()
+        encoder.keyEncodingStrategy = .convertToSnakeCase
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         encoder.nonConformingFloatEncodingStrategy = .convertToString(
             positiveInfinity: "+Inf", negativeInfinity: "-Inf", nan: "NaN")

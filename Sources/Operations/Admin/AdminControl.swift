@@ -1,5 +1,8 @@
-/// What can be changed through the admin listener.
+/// The process behind the admin listener: what is going on in it, and what can be changed.
 public protocol AdminControl: Sendable {
+    /// What is going on. Returns also when an event loop does not answer.
+    func status() async -> StatusReport
+
     /// Takes a server out of service, or gives it requests again.
     ///
     /// - Parameters:

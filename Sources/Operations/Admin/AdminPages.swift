@@ -7,7 +7,7 @@ internal import Reactor
 public struct AdminPages: Sendable {
     private static let reading: StaticString = "GET, HEAD"
     private static let paths =
-        "/metrics, /healthz, /readyz, and POST /upstreams/NAME/servers/ADDRESS/drain or /undrain"
+        "/status, /metrics, /healthz, /readyz, and POST /upstreams/NAME/servers/ADDRESS/drain or /undrain"
 
     private let metrics: MetricsPage
     private let readiness: Readiness
@@ -51,6 +51,7 @@ public struct AdminPages: Sendable {
         if request.path == "/metrics" {
             return read(request) { AdminAnswer(200, MetricsText.contentType, metrics.render()) }
         }
+        if request.path == "/status" { return await answerStatus(request) }
         if let change = ServerChangePath(request.path) { return await perform(change, request) }
         return AdminAnswer(404, problem: "there is no such page; there are \(Self.paths)")
     }
@@ -72,6 +73,17 @@ public struct AdminPages: Sendable {
         return AdminAnswer(page.ready ? 200 : 503, json: page)
     }
 
+    private func answerStatus(_ request: AdminRequest) async -> AdminAnswer {
+        // Before the loops are asked anything.
+        let refusal = read(request) { AdminAnswer(200, text: "") }
+        if refusal.status != 200 { return refusal }
+        guard let control else { return Self.notServing }
+        return AdminAnswer(200, json: await control.status())
+    }
+
+    private static let notServing = AdminAnswer(
+        503, problem: "the process is not serving yet, or not any more")
+
     // MARK: Changes
 
     private func perform(_ change: ServerChangePath, _ request: AdminRequest) async -> AdminAnswer {
@@ -81,9 +93,7 @@ public struct AdminPages: Sendable {
             return refusal
         }
         if let refusal = refusal(request) { return refusal }
-        guard let control else {
-            return AdminAnswer(503, problem: "the process is not serving yet, or not any more")
-        }
+        guard let control else { return Self.notServing }
         let result = await control.setDraining(
             change.isDraining, server: change.server, upstream: change.upstream,
             client: request.client)

@@ -7,7 +7,7 @@ internal import Synchronization
 /// (pitfall O6).
 public final class Readiness: Sendable {
     /// Where the process is in its life.
-    public enum Phase: Sendable {
+    public enum Phase: String, Sendable {
         case starting, serving, draining
     }
 
@@ -31,6 +31,9 @@ public final class Readiness: Sendable {
     public func enter(_ newPhase: Phase) {
         phase.withLock { if $0 != .draining { $0 = newPhase } }
     }
+
+    /// Where the process is.
+    var current: Phase { phase.withLock { $0 } }
 
     /// Why the process is not ready; empty when it is.
     public func reasons() -> [String] {

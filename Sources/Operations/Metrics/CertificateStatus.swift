@@ -3,7 +3,7 @@ internal import Synchronization
 internal import TLS
 
 /// The certificates that are shown to clients, and how renewals of their files went, for the
-/// metrics.
+/// metrics and `portcullis status`.
 public final class CertificateStatus: Sendable {
     /// One certificate.
     struct Expiry: Sendable {
@@ -11,6 +11,8 @@ public final class CertificateStatus: Sendable {
         let file: String
         /// Its last second, since 1970.
         let notAfter: Int64
+        /// The hosts that it is for.
+        let names: [String]
     }
 
     private struct State {
@@ -26,7 +28,7 @@ public final class CertificateStatus: Sendable {
     /// These are shown from now on.
     public func note(_ tls: ServedTLS) {
         let expiries = tls.certificates.map {
-            Expiry(file: $0.files.certificate, notAfter: $0.notAfter)
+            Expiry(file: $0.files.certificate, notAfter: $0.notAfter, names: $0.names)
         }
         state.withLock { $0.expiries = expiries }
     }
@@ -37,6 +39,21 @@ public final class CertificateStatus: Sendable {
             if succeeded { state.succeeded += 1 } else { state.failed += 1 }
         }
     }
+
+    /// What a report says of them.
+    ///
+    /// - Parameter now: Seconds since 1970.
+    public func report(at now: Int64) -> [StatusReport.CertificatePart] {
+        expiries.map {
+            StatusReport.CertificatePart(
+                file: $0.file, names: Array($0.names.prefix(Self.nameLimit)),
+                expiresAt: InternetTime.text($0.notAfter),
+                secondsLeft: $0.notAfter.subtractingReportingOverflow(now).partialValue)
+        }
+    }
+
+    /// Names of a certificate that a report tells.
+    private static let nameLimit = 10
 
     var expiries: [Expiry] { state.withLock { $0.expiries } }
     var succeeded: UInt64 { state.withLock { $0.succeeded } }

@@ -102,6 +102,16 @@ public final class LoopMetrics: Sendable {
         }
         return Dictionary(uniqueKeysWithValues: zip(routeNames, totals))
     }
+    /// Requests by `CountedRequests`, for the history.
+    var countedRequests: [UInt64: UInt64] {
+        requests.all.reduce(into: [:]) { counts, tally in
+            guard let counted = CountedRequests(RequestOutcome(key: tally.key)) else { return }
+            counts[counted.key, default: 0] &+= tally.sums.0
+        }
+    }
+    /// The routes by their numbers; ask behind what has numbers in it.
+    var routeNames: [String] { routes.withLock { $0.names } }
+
     /// Time spent on upstreams, by name.
     var allUpstreams: [String: Histogram] { upstreams.withLock { $0 } }
     /// What happened to upstreams, by name.

@@ -36,10 +36,23 @@ enum ProcessStatistics {
                 text.sample([], measured: Double(boot) + Double(usage.startTicks) / ticksPerSecond)
             }
         }
-        if let entries = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
+        if let count = openDescriptors {
             text.family("process_open_fds", .gauge, "Number of open file descriptors.")
-            // Listing the descriptors takes one itself.
-            text.sample([], UInt64(max(0, entries.count - 1)))
+            text.sample([], UInt64(count))
+        }
+    }
+
+    /// Descriptors that are open; nil when nobody tells.
+    static var openDescriptors: Int? {
+        let entries = try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+        // Listing the descriptors takes one itself.
+        return entries.map { max(0, $0.count - 1) }
+    }
+
+    /// Resident memory; nil when nobody tells.
+    static var residentBytes: UInt64? {
+        read("/proc/self/stat").flatMap(parse).map {
+            $0.residentPages.multipliedReportingOverflow(by: Syscalls.pageSize()).partialValue
         }
     }
 

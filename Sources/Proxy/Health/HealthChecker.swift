@@ -76,7 +76,9 @@ public actor HealthChecker {
     public var status: UpstreamHealthStatus {
         UpstreamHealthStatus(
             servers: checks.map {
-                .init($0.subject.upstream, $0.subject.label, isHealthy: $0.verdict.isHealthy)
+                .init(
+                    $0.subject.upstream, $0.subject.label, isHealthy: $0.verdict.isHealthy,
+                    reason: $0.lastReason)
             }, checks: counts)
     }
 
@@ -106,6 +108,7 @@ public actor HealthChecker {
 
     private func note(_ result: HealthCheckResult, _ reason: String?, _ check: ServerCheck) {
         counts[check.subject.upstream, default: [:]][result, default: 0] += 1
+        check.lastReason = reason
         if !check.verdict.note(passed: result == .success) { return }
         publishVerdicts()
         let fields = [

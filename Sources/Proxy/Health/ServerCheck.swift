@@ -17,6 +17,8 @@ final class ServerCheck {
     let waiter: Waiter
     /// What is known.
     var verdict: HealthVerdict
+    /// Why the last check failed; nil when it did not.
+    var lastReason: String?
     /// Nobody wants it any more.
     private(set) var isOver = false
 

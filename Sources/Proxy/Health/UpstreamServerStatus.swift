@@ -22,6 +22,8 @@ public struct UpstreamHealthStatus: Sendable {
         /// The address as text.
         public var server: String
         public var isHealthy: Bool
+        /// Why the last check failed; nil when it did not.
+        public var reason: String?
     }
 
     /// In the order of upstreams and servers.
@@ -38,9 +40,10 @@ public struct UpstreamHealthStatus: Sendable {
 }
 
 extension UpstreamHealthStatus.Server {
-    public init(_ upstream: String, _ server: String, isHealthy: Bool) {
+    public init(_ upstream: String, _ server: String, isHealthy: Bool, reason: String? = nil) {
         self.upstream = upstream
         self.server = server
         self.isHealthy = isHealthy
+        self.reason = reason
     }
 }

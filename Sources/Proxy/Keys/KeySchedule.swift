@@ -65,6 +65,9 @@ struct KeySchedule: Sendable {
         return fetchedAt.advanced(by: usable)
     }
 
+    /// When keys are fetched next; nil while they are.
+    var nextFetchAt: MonotonicInstant? { isFetching ? nil : nextFetch }
+
     /// Whether there are keys that may be used at `now`.
     func isUsable(at now: MonotonicInstant) -> Bool {
         guard let usableUntil else { return false }

@@ -28,12 +28,15 @@ public struct KeySetStatus: Sendable {
     /// Attempts since the start, by result, in the order of `KeyRefreshResult`; results that
     /// never happened are there with 0.
     public var refreshes: [(result: KeyRefreshResult, count: UInt64)]
+    /// Seconds until the next attempt; nil while one is under way.
+    public var nextAttemptSeconds: Double?
     /// Why the latest attempt failed: what, where, and what to do. nil after a success.
     public var lastError: String?
 
     public init(
         project: String, isUsable: Bool, ageSeconds: Double?, keyCount: Int, skippedCount: Int,
-        refreshes: [(result: KeyRefreshResult, count: UInt64)], lastError: String?
+        refreshes: [(result: KeyRefreshResult, count: UInt64)], lastError: String?,
+        nextAttemptSeconds: Double? = nil
     ) {
         self.project = project
         self.isUsable = isUsable
@@ -42,5 +45,6 @@ public struct KeySetStatus: Sendable {
         self.skippedCount = skippedCount
         self.refreshes = refreshes
         self.lastError = lastError
+        self.nextAttemptSeconds = nextAttemptSeconds
     }
 }

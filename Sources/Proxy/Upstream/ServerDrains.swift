@@ -8,7 +8,7 @@ public import Reactor
 /// that its name gets later), or by one of its addresses. It stays drained until it is taken back,
 /// leaves the configuration, or the process ends; one that takes its place goes on
 /// with it.
-public struct ServerDrains {
+public struct ServerDrains: Sendable {
     /// One server, or one address of it.
     public struct Drain: Sendable, Equatable {
         /// The upstream's name in the configuration.

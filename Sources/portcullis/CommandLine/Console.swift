@@ -17,6 +17,8 @@ struct Console {
     var fetchedKeySets: any KeySetSource
     /// Where it is looked up whether a token was used.
     var claims: any ClaimInspector
+    /// The standard output is a terminal that shows colours.
+    var isColoured = false
 
     /// The descriptors 0, 1 and 2 of this process.
     static var process: Console {
@@ -27,7 +29,9 @@ struct Console {
             surroundings: .process,
             now: { Syscalls.wallMicroseconds() / 1_000_000 },
             fetchedKeySets: FetchedKeySets(),
-            claims: StoreInspector())
+            claims: StoreInspector(),
+            isColoured: Syscalls.isTerminal(1) && Syscalls.environmentVariable("NO_COLOR") == nil
+                && Syscalls.environmentVariable("TERM") != "dumb")
     }
 
     /// Writes what can be written: nobody is left to tell that a terminal is gone.

@@ -18,6 +18,9 @@ enum Help {
         case .explain: explain
         case .demo: demo
         case .health: health
+        case .status: status
+        case .drain: drain
+        case .undrain: drain
         }
     }
 
@@ -30,6 +33,8 @@ enum Help {
           check -c FILE                   validate the configuration and print the route table
           explain -c FILE METHOD URL      say what would happen to a request, and why
           demo                            a backend, a token issuer and the proxy on loopback
+          status                          what is going on in a running proxy
+          drain UPSTREAM SERVER           give a server no new requests; undrain takes that back
           health                          ask a running proxy whether it lives
 
         Every command has --help and --version.
@@ -88,6 +93,37 @@ enum Help {
           --admin ADDRESS      host:port or unix:/path (default 127.0.0.1:9090)
 
         Exit codes: 0 the proxy lives, 1 nobody healthy answers, 2 usage, 70 internal.
+        """
+
+    private static let status = """
+        usage: portcullis status [-c FILE | --admin ADDRESS] [--json]
+
+        Asks the admin listener of a running proxy what is going on: problems first, then traffic and
+        verdicts of the last 1, 5 and 15 minutes, upstreams and their servers, key sets, the replay
+        store, certificates, listeners. It shows no secret and no token.
+
+          -c, --config FILE    the proxy's configuration, which says where its admin listener is
+          --admin ADDRESS      host:port or unix:/path (default 127.0.0.1:9090)
+          --json               the document of GET /status instead of tables
+
+        Exit codes: 0 the proxy answered, 1 it did not, 2 usage, 70 internal.
+        """
+
+    private static let drain = """
+        usage: portcullis drain UPSTREAM SERVER [-c FILE | --admin ADDRESS] [--token-file FILE]
+               portcullis undrain UPSTREAM SERVER …
+
+        Has a running proxy give one server of an upstream no new requests, or give it requests again.
+        What is under way goes on. It stays so over reloads while the server is in the configuration,
+        and ends with the process.
+
+          -c, --config FILE    the proxy's configuration: where its admin listener and token_file are
+          --admin ADDRESS      host:port or unix:/path (default 127.0.0.1:9090)
+          --token-file FILE    holds the admin token
+
+        UPSTREAM and SERVER are what "portcullis status" shows; a host name means all its addresses.
+        Exit codes: 0 done (also when it was so before), 1 refused or nobody answers, 2 usage,
+        70 internal.
         """
 
     private static let demo = """

@@ -7,12 +7,14 @@ enum Invocation: Equatable {
     case explain(ExplainRequest)
     case demo
     case health(ListenAddress)
+    case status(StatusCommand)
+    case drain(DrainCommand)
     case help(Topic)
     case version
 
     /// What help is about.
     enum Topic: String, CaseIterable {
-        case run, check, explain, demo, health
+        case run, check, explain, demo, health, status, drain, undrain
         case everything = ""
     }
 
@@ -31,7 +33,10 @@ enum Invocation: Equatable {
         case "help": self = try Self.help(rest)
         case "-h", "--help": self = .help(.everything)
         case "--version", "version": self = .version
-        case "status", "rollout": throw UsageError("\"\(command)\" is not supported yet")
+        case "status": self = try Self.status(rest)
+        case "drain": self = try Self.drain(rest, .drain)
+        case "undrain": self = try Self.drain(rest, .undrain)
+        case "rollout": throw UsageError("\"\(command)\" is not supported yet")
         default: throw Self.unknown(command)
         }
     }
@@ -52,6 +57,8 @@ enum Invocation: Equatable {
         case .explain(let request): return ExplainCommand(request, console).perform()
         case .demo: return DemoCommand(console).perform()
         case .health(let address): return HealthCommand(address, console).perform()
+        case .status(let command): return command.perform(console)
+        case .drain(let command): return command.perform(console)
         case .help(let topic): console.print(Help.text(topic))
         case .version: console.print("portcullis \(Help.version)")
         }
@@ -99,6 +106,22 @@ enum Invocation: Equatable {
             throw UsageError("\"\(text)\" is no address; write host:port or unix:/path")
         }
         return .health(address)
+    }
+
+    private static func status(_ arguments: [String]) throws(UsageError) -> Invocation {
+        let options = try ParsedOptions(
+            arguments, known: AdminTarget.options + [StatusCommand.json, .help, .version])
+        if let general = general(options, .status) { return general }
+        return .status(try StatusCommand(options))
+    }
+
+    private static func drain(_ arguments: [String], _ topic: Topic) throws(UsageError)
+        -> Invocation
+    {
+        let options = try ParsedOptions(
+            arguments, known: AdminTarget.options + [DrainCommand.tokenFile, .help, .version])
+        if let general = general(options, topic) { return general }
+        return .drain(try DrainCommand(options, isDraining: topic == .drain))
     }
 
     private static func help(_ arguments: [String]) throws(UsageError) -> Invocation {

@@ -8,6 +8,8 @@ extension Service: AdminControl {
     /// Opens the admin listener, if there is to be one. Nothing is accepted before `runAdmin`.
     func openAdmin(_ settings: Admin?, _ metrics: [LoopMetrics]) throws(ListenError) {
         guard let settings else { return }
+        self.metrics = metrics
+        history = TrafficHistory(metrics, now: loop.now)
         let passed =
             inherited.descriptors(for: settings.listen).first
             ?? inherited.takeOpened(for: settings.listen).first

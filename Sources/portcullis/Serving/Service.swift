@@ -15,7 +15,7 @@ actor Service {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
-    private let source: ConfigurationSource
+    let source: ConfigurationSource
     let inherited: InheritedSockets
     /// What takes over at SIGUSR2; nil when nothing can.
     let program: Program?
@@ -28,7 +28,7 @@ actor Service {
     let upgrades: UpgradeStatus
     let server: ProxyServer
     let keeper: KeySetKeeper
-    private let handedOut: HandedOutKeys
+    let handedOut: HandedOutKeys
     let names: NameBook
     let health: HealthChecker
     let readiness: Readiness
@@ -40,6 +40,14 @@ actor Service {
     /// For the metrics.
     let certificates = CertificateStatus()
     var admin: (server: AdminServer, socket: ListeningDescriptor)?
+    /// The counters of each loop.
+    var metrics: [LoopMetrics] = []
+    /// What they counted in the last minutes; nil where nobody can ask.
+    var history: TrafficHistory?
+    /// When the process began.
+    let startedAt = (
+        wallSeconds: Syscalls.wallMicroseconds() / 1_000_000, instant: MonotonicInstant.now
+    )
     /// Who may change something through it.
     let access = AdminAccess()
     /// What operators took out of service.
@@ -149,6 +157,7 @@ actor Service {
             return .wrong
         }
         Task.immediate(executorPreference: loop) { await purgeRegularly() }
+        Task.immediate(executorPreference: loop) { await sampleRegularly() }
         Task.immediate(executorPreference: loop) { await watchCertificates() }
         Task.immediate(executorPreference: loop) { await watchMemory() }
         Task.immediate(executorPreference: loop) { await feedWatchdog() }
@@ -242,7 +251,7 @@ actor Service {
             for mistake in mistakes {
                 log.log(.error, "configuration not reloaded", [("error", mistake)])
             }
-            reloads.ended(succeeded: false)
+            reloads.ended(succeeded: false, mistakes: mistakes)
             return false
         }
         warnOfFixedSettings(configuration)
@@ -264,7 +273,7 @@ actor Service {
             try await server.prepare(next)
         } catch {
             log.log(.error, "configuration not reloaded", [("error", "\(error)")])
-            reloads.ended(succeeded: false)
+            reloads.ended(succeeded: false, mistakes: ["\(error)"])
             return false
         }
         log.adopt(configuration.log)
