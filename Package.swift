@@ -102,7 +102,8 @@ let package = Package(
         tests(
             of: "portcullis",
             imports: [
-                "Configuration", "Policy", "Attestation", "Reactor", "Replay", "TestKit",
+                "Configuration", "Policy", "Attestation", "Reactor", "Replay", "Operations",
+                "TestKit",
             ]),
         tests(
             of: "Proxy",

@@ -17,6 +17,8 @@ struct InvocationTests {
             (["--version"], .version), (["check", "--version"], .version),
             (["run", "--help"], .help(.run)), (["check", "-h", "-c", "x"], .help(.check)),
             (["explain", "--help"], .help(.explain)), (["demo", "--help"], .help(.demo)),
+            (["status", "--help"], .help(.status)), (["drain", "-h"], .help(.drain)),
+            (["help", "undrain"], .help(.undrain)),
         ])
     func understands(arguments: [String], invocation: Invocation) throws {
         #expect(try Invocation(arguments) == invocation)
@@ -28,7 +30,15 @@ struct InvocationTests {
             ([], "which command?"),
             (["chekc"], "unknown command \"chekc\"; did you mean \"check\"?"),
             (["frobnicate"], "unknown command \"frobnicate\""),
-            (["status"], "\"status\" is not supported yet"),
+            (["status", "x"], "unexpected argument \"x\""),
+            (["statsu"], "unknown command \"statsu\"; did you mean \"status\"?"),
+            (["status", "--admin", "x"], "\"x\" is no address; write host:port or unix:/path"),
+            (["drain"], "drain needs UPSTREAM and SERVER, as \"portcullis status\" names them"),
+            (
+                ["undrain", "api", "s:1"],
+                "undrain needs the admin token: -c FILE, or --token-file FILE"
+            ),
+            (["drain", "a/b", "s:1"], "\"a/b\" cannot be the name of an upstream"),
             (["rollout", "show"], "\"rollout\" is not supported yet"),
             (["check"], "check needs -c FILE"),
             (["run", "-c"], "-c needs a value"),

@@ -31,6 +31,8 @@ extension StatusReport {
 
     /// What is wrong by what the report says, the worst first.
     var derivedProblems: [StatusProblem] {
+        // Before there are loops, nobody can say how upstreams are.
+        let upstreams = process.loops > 0 ? upstreams : []
         let all =
             processProblems + configurationProblems + trafficProblems
             + upstreams.flatMap(Self.problems) + keySets.flatMap(Self.problems) + replayProblems
@@ -54,7 +56,8 @@ extension StatusReport {
         if process.droppedLogLines > 0 {
             problems.append(
                 .init(
-                    .warning, "\(process.droppedLogLines) log lines were dropped since the start: "
+                    .warning,
+                    "\(process.droppedLogLines) log lines were dropped since the start: "
                         + "the reader of the log is too slow"))
         }
         return problems
@@ -81,7 +84,8 @@ extension StatusReport {
         }
         return [
             .init(
-                .critical, "\(Int(share.rounded())) % of the last minute's requests were answered "
+                .critical,
+                "\(Int(share.rounded())) % of the last minute's requests were answered "
                     + "with 5xx\(cause ?? "")")
         ]
     }
@@ -100,7 +104,8 @@ extension StatusReport {
         } else if upstream.panic {
             problems.append(
                 .init(
-                    .critical, "upstream \(upstream.name): only \(upstream.available) of "
+                    .critical,
+                    "upstream \(upstream.name): only \(upstream.available) of "
                         + "\(upstream.total) servers work: requests go to all of them (panic)"))
         }
         let bad = upstream.servers.filter { $0.state != .ready && $0.state != .returning }
@@ -109,7 +114,8 @@ extension StatusReport {
             problems.append(
                 .init(
                     server.state == .draining ? .note : .warning,
-                    "upstream \(upstream.name): \(server.server) is \(server.state.rawValue)\(why)"))
+                    "upstream \(upstream.name): \(server.server) is \(server.state.rawValue)\(why)")
+            )
         }
         if bad.count > serverLimit {
             problems.append(
@@ -118,7 +124,8 @@ extension StatusReport {
         if upstream.waiting > 0 {
             problems.append(
                 .init(
-                    .warning, "upstream \(upstream.name): \(upstream.waiting) requests wait for "
+                    .warning,
+                    "upstream \(upstream.name): \(upstream.waiting) requests wait for "
                         + "room (limits)"))
         }
         return problems
@@ -137,7 +144,9 @@ extension StatusReport {
         var problems: [StatusProblem] = []
         if let breaker = replay.breaker, breaker != "closed" {
             problems.append(
-                .init(.critical, "the replay store \(replay.store) is out of reach: breaker \(breaker)"))
+                .init(
+                    .critical,
+                    "the replay store \(replay.store) is out of reach: breaker \(breaker)"))
         }
         if let entries = replay.entries, let limit = replay.entryLimit, limit > 0,
             Double(entries) * 100 >= Double(limit) * Double(Self.nearlyFull)

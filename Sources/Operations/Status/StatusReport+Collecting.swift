@@ -12,7 +12,7 @@ extension StatusReport.ProcessPart {
     ///   - silentLoops: Event loops that do not answer.
     public init(
         version: String, startedAt: Int64, uptime: Duration, readiness: Readiness,
-        log: LogWriter, loops: Int, silentLoops: [Int]
+        log: LogWriter, memory: MemoryReport, loops: Int, silentLoops: [Int]
     ) {
         let reasons = readiness.reasons()
         self.init(
@@ -22,6 +22,7 @@ extension StatusReport.ProcessPart {
         notReady = reasons
         self.silentLoops = silentLoops
         residentBytes = ProcessStatistics.residentBytes
+        memoryLimitBytes = memory.status.limit
         openDescriptors = ProcessStatistics.openDescriptors
         let limit = Syscalls.raiseDescriptorLimit()
         descriptorLimit = limit > 0 ? limit : nil

@@ -40,6 +40,8 @@ extension StatusReport {
         public var loops: Int
         public var silentLoops: [Int] = []
         public var residentBytes: UInt64?
+        /// Above it, load is shed.
+        public var memoryLimitBytes: UInt64?
         public var openDescriptors: Int?
         public var descriptorLimit: UInt64?
         /// Since the start.

@@ -1,5 +1,5 @@
-public import Reactor
 internal import Proxy
+public import Reactor
 internal import Synchronization
 
 /// What the loops counted in the last quarter of an hour, in samples that a timer takes: nothing of
@@ -19,7 +19,7 @@ public final class TrafficHistory: Sendable {
         var end: MonotonicInstant
         /// By loop, then by `LoopMetrics.CountedRequests`.
         var requests: [[UInt64: UInt64]]
-        /// In the order of `RequestFailure`.
+        /// In the order of `RequestFailure`, and behind them of `Limit`.
         var failures: [UInt64]
     }
 
@@ -94,8 +94,12 @@ public final class TrafficHistory: Sendable {
     }
 
     private static func failures(_ loops: [LoopMetrics]) -> [UInt64] {
-        RequestFailure.allCases.map { failure in
+        let listeners = loops.flatMap(\.allListeners.values)
+        return RequestFailure.allCases.map { failure in
             loops.reduce(0) { $0 &+ $1.failures.total(failure) }
         }
+            + Limit.allCases.map { limit in
+                listeners.reduce(0) { $0 &+ $1.limits.total(limit) }
+            }
     }
 }

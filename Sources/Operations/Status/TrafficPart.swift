@@ -9,6 +9,8 @@ extension StatusReport {
         public var reasons: [ReasonRow] = []
         /// How requests failed that did not end well, the most frequent first.
         public var failures: [FailureRow] = []
+        /// Limits that requests and connections ran into, the most frequent first.
+        public var limits: [LimitRow] = []
 
         public init() {}
     }
@@ -66,6 +68,12 @@ extension StatusReport {
         public var reason: String
         public var action: String
         public var requests: Counts
+    }
+
+    /// Requests and connections that one limit met.
+    public struct LimitRow: Sendable, Codable, Equatable {
+        public var limit: String
+        public var hits: Counts
     }
 
     /// Requests that failed in one way.

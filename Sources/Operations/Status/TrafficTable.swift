@@ -36,7 +36,8 @@ struct TrafficTable {
             .init(
                 minutes: Int(minutes), seconds: seconds, requests: 0, perSecond: 0,
                 serverErrors: 0, rejected: 0, wouldReject: 0))
-        failures.append(Array(repeating: 0, count: RequestFailure.allCases.count))
+        failures.append(
+            Array(repeating: 0, count: RequestFailure.allCases.count + Limit.allCases.count))
     }
 
     /// Adds requests that a loop counted under one key.
@@ -60,7 +61,7 @@ struct TrafficTable {
         reasons[reason, default: [0, 0, 0]][window] &+= count
     }
 
-    /// Adds failures, in the order of `RequestFailure`.
+    /// Adds failures, in the order of `RequestFailure` and `Limit`.
     mutating func add(failures counts: [UInt64], window: Int) {
         for (index, count) in counts.enumerated() { failures[window][index] &+= count }
     }
@@ -93,12 +94,21 @@ struct TrafficTable {
                 $0.requests, $1.requests, [$0.verdict, $0.reason, $0.action],
                 [$1.verdict, $1.reason, $1.action])
         }
-        report.failures = RequestFailure.allCases.enumerated().compactMap { index, failure in
-            let counts = failures.map { $0[index] }
-            if counts.allSatisfy({ $0 == 0 }) { return nil }
-            return .init(failure: failure.rawValue, requests: Self.counts(counts))
-        }.sorted { Self.precedes($0.requests, $1.requests, [$0.failure], [$1.failure]) }
+        report.failures = words(RequestFailure.allCases.map(\.rawValue), from: 0).map {
+            .init(failure: $0.0, requests: $0.1)
+        }
+        report.limits = words(
+            Limit.allCases.map(\.rawValue), from: RequestFailure.allCases.count
+        ).map { .init(limit: $0.0, hits: $0.1) }
         return report
+    }
+
+    /// Those of some words that came, the most frequent first.
+    private func words(_ words: [String], from first: Int) -> [(String, StatusReport.Counts)] {
+        words.enumerated().compactMap { index, word in
+            let counts = failures.map { $0[first + index] }
+            return counts.allSatisfy { $0 == 0 } ? nil : (word, Self.counts(counts))
+        }.sorted { Self.precedes($0.1, $1.1, [$0.0], [$1.0]) }
     }
 
     private static func counts(_ counts: [UInt64]) -> StatusReport.Counts {

@@ -61,7 +61,8 @@ final class ProjectKeeper {
             project: source.project.name, isUsable: schedule.isUsable(at: loop.now),
             ageSeconds: schedule.fetchedAt.map { Double(loop.now.microseconds(since: $0)) / 1e6 },
             keyCount: keySet?.keys.count ?? 0, skippedCount: keySet?.skipped.count ?? 0,
-            refreshes: KeyRefreshResult.allCases.map { ($0, counts[$0] ?? 0) }, lastError: lastError,
+            refreshes: KeyRefreshResult.allCases.map { ($0, counts[$0] ?? 0) },
+            lastError: lastError,
             nextAttemptSeconds: schedule.nextFetchAt.map {
                 Double(max(0, $0.microseconds(since: loop.now))) / 1e6
             })

@@ -159,8 +159,10 @@ private actor AdminExchange {
             received.bytes.slice(line.value).withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
         }
         received.consume(head.length)
-        guard let body = await receiveBody(stream, head.framing, until: deadline) else { return nil }
-        return AdminClient.Answer(status: head.status, contentType: type ?? "", body: body)
+        let body = await receiveBody(stream, head.framing, until: deadline)
+        return body.map {
+            AdminClient.Answer(status: head.status, contentType: type ?? "", body: $0)
+        }
     }
 
     private func receiveBody(

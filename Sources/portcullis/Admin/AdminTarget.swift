@@ -53,7 +53,8 @@ struct AdminTarget: Equatable {
     }
 
     /// Where something that listens on every address is reached.
-    private static func reachable(_ listen: ListenAddress) throws(AdminClientError) -> ListenAddress {
+    private static func reachable(_ listen: ListenAddress) throws(AdminClientError) -> ListenAddress
+    {
         switch listen {
         case .unix: return listen
         case .tcp(_, 0):

@@ -27,10 +27,12 @@ struct StatusView {
         let process = report.process
         let configuration = report.configuration
         let readiness = process.ready ? "ready" : "NOT READY"
-        let memory = process.residentBytes.map { "\($0 >> 20) MiB of memory, " } ?? ""
+        let most = process.memoryLimitBytes.map { " of \($0 >> 20)" } ?? ""
+        let memory = process.residentBytes.map { "\($0 >> 20)\(most) MiB of memory, " } ?? ""
         let limit = process.descriptorLimit.map { " of \($0)" } ?? ""
         let descriptors = process.openDescriptors.map { "\($0)\(limit) descriptors" } ?? ""
-        let failed = configuration.failedReloads > 0 ? ", \(configuration.failedReloads) failed" : ""
+        let failures = configuration.failedReloads
+        let failed = failures > 0 ? ", \(failures) failed" : ""
         return [
             fitted(
                 "portcullis \(process.version): \(process.phase), \(readiness); pid \(process.pid), up "
@@ -95,7 +97,11 @@ struct StatusView {
         let rows = report.traffic.failures.map { row in
             [row.failure] + row.requests.all.map(String.init)
         }
+        let limits = report.traffic.limits.map { row in
+            [row.limit] + row.hits.all.map(String.init)
+        }
         return section("Failures", ["failure"] + Self.countColumns, rows)
+            + section("Limits that were hit", ["limit"] + Self.countColumns, limits)
     }
 
     // MARK: State

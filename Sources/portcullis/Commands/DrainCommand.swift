@@ -18,11 +18,19 @@ struct DrainCommand: Equatable {
     init(_ options: ParsedOptions, isDraining: Bool) throws(UsageError) {
         let verb = isDraining ? "drain" : "undrain"
         if options.operands.count != 2 {
-            throw UsageError("\(verb) needs UPSTREAM and SERVER, as \"portcullis status\" names them")
+            throw UsageError(
+                "\(verb) needs UPSTREAM and SERVER, as \"portcullis status\" names them")
         }
         target = try AdminTarget(options)
         tokenFile = try options.one(Self.tokenFile)
         (upstream, server) = (options.operands[0], options.operands[1])
+        // Names of upstreams are labels; anything else would be another path.
+        let isLabel = upstream.utf8.allSatisfy { byte in
+            byte.isLetterOrDigit || Array("-._".utf8).contains(byte)
+        }
+        if !isLabel || upstream.isEmpty {
+            throw UsageError("\"\(upstream)\" cannot be the name of an upstream")
+        }
         self.isDraining = isDraining
         if tokenFile == nil && target.configuration == nil {
             throw UsageError("\(verb) needs the admin token: -c FILE, or --token-file FILE")
@@ -66,7 +74,7 @@ struct DrainCommand: Equatable {
         if change.silentLoops > 0 {
             console.complain(
                 "portcullis: warning: \(Self.counted(change.silentLoops, "event loop")) did not "
-                    + "answer, and will take note when they go on")
+                    + "answer; there it takes effect later")
         }
     }
 
@@ -90,20 +98,27 @@ struct DrainCommand: Equatable {
 
     private var path: String {
         let server = server.utf8.map { byte in
-            let isPlain =
-                UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte
-                || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= byte
-                || UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
-                || Array("-._~:/".utf8).contains(byte)
+            let isPlain = byte.isLetterOrDigit || Array("-._~:/".utf8).contains(byte)
             let digits = String(byte, radix: 16, uppercase: true)
             return isPlain
                 ? String(UnicodeScalar(byte)) : "%" + (digits.count < 2 ? "0" : "") + digits
         }
-        let name = upstream.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != 0x2F } ? upstream : "-"
-        return "/upstreams/\(name)/servers/\(server.joined())/\(isDraining ? "drain" : "undrain")"
+        let verb = isDraining ? "drain" : "undrain"
+        return "/upstreams/\(upstream)/servers/\(server.joined())/\(verb)"
     }
 
     private static func counted(_ count: Int, _ noun: String) -> String {
         "\(count) \(noun)\(count == 1 ? "" : "s")"
+    }
+}
+
+extension UInt8 {
+    fileprivate var isLetterOrDigit: Bool {
+        switch self {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"):
+            true
+        default: false
+        }
     }
 }

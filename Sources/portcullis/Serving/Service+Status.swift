@@ -13,7 +13,7 @@ extension Service {
             process: StatusReport.ProcessPart(
                 version: Help.version, startedAt: startedAt.wallSeconds,
                 uptime: .microseconds(now.microseconds(since: startedAt.instant)),
-                readiness: readiness, log: writer, loops: loops.count,
+                readiness: readiness, log: writer, memory: memory, loops: loops.count,
                 silentLoops: loops.indices.filter { loops[$0] == nil }),
             configuration: reloads.report(file: source.name))
         if let history { report.traffic = history.report(at: now) }
