@@ -1,6 +1,6 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz soak leniency replay stream deb clean
+.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz floods soak leniency replay stream deb clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -39,6 +39,9 @@ leniency: setup ## 100,000 malformed requests beside nginx and HAProxy, and long
 	swift build -c release --static-swift-stdlib --product portcullis
 	PORTCULLIS=.build/release/portcullis LENIENCY_CASES=$${LENIENCY_CASES:-100000} FLOOD_SECONDS=$${FLOOD_SECONDS:-5} \
 		.venv/bin/python -m pytest Tests/Integration/test_leniency.py Tests/Integration/test_hostile_http2.py -s
+
+floods: setup-bench build ## 20,000 silent and slow connections beside one client that behaves, and the same for nginx
+	bench/floods
 
 soak: setup ## ten minutes of mixed traffic; memory and descriptors must stay flat
 	swift build -c release --static-swift-stdlib --product portcullis

@@ -3,14 +3,17 @@
 README has the table; the names of the tests here are in it.
 """
 
+import os
+import resource
+import signal
 import socket
 import threading
 import time
 
 import pytest
 
-from harness import client, http2
-from harness.client import ask, request
+from harness import client
+from harness.client import request
 from harness.http2 import Client, frame
 from harness.origin import Gate, wait_until
 from harness.proxy import route
@@ -140,6 +143,69 @@ def test_idle_connections_make_room(start, new_origin, parts):
     assert proxy.metric("portcullis_idle_connections_closed_total") >= 2
 
 
+def test_idle_connections_make_room_where_files_are_short(start, new_origin):
+    """For new clients, and for the connection to the backend that a request needs."""
+    origin = new_origin()
+    proxy = start(origin, workers=1)
+    limit_files(proxy, proxy.descriptors() + 10)
+    idle = [proxy.connect() for _ in range(40)]
+    # None of them has been idle for a second, so there is nobody to make room.
+    proxy.wait_for_record(lambda record: "cannot accept connections" in record["msg"], "one about files")
+
+    def is_served() -> bool:
+        try:
+            with proxy.connect(patience=2) as connection:
+                connection.send(request("GET", "/open/x", "Connection: close"))
+                response = connection.read_response()
+        except (OSError, client.Closed):
+            return False
+        assert response.status == 200 or response.code == "overloaded"
+        return response.status == 200
+
+    wait_until(is_served, "there is room")
+    for connection in idle:
+        connection.close()
+    wait_until(lambda: is_served() and is_served(), "it serves as before")
+    assert hits(proxy, "open_files") >= 1
+    assert proxy.metric("portcullis_idle_connections_closed_total") >= 1
+    assert proxy.metric("portcullis_upstream_events_total", event="ejected") == 0
+
+
+def test_a_request_without_a_descriptor_is_refused_and_no_server_is_blamed(start, new_origin):
+    origin = new_origin()
+    proxy = start(origin, workers=1)
+    held = Held(proxy, origin)
+    held.begin(1)
+    with proxy.connect() as connection:
+        assert connection.ask(request("GET", "/nothing")).status == 404
+        # All that are open now are needed.
+        limit_files(proxy, lowest_free(proxy))
+        assert_overloaded_but_kept(connection.ask(request("GET", "/open/x")))
+        record = proxy.access_of("/open/x")
+        assert (record["failure"], record["status"]) == ("open_files", 503)
+        limit_files(proxy, 1000)
+        assert connection.ask(request("GET", "/open/x")).status == 200
+    assert_hit(proxy, "open_files")
+    assert proxy.metric("portcullis_request_failures_total", failure="open_files") == 1
+    assert proxy.metric("portcullis_upstream_events_total", event="ejected") == 0
+    held.let_go()
+
+
+def limit_files(proxy, count: int):
+    _, hard = resource.prlimit(proxy.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(proxy.process.pid, resource.RLIMIT_NOFILE, (count, hard))
+
+
+def lowest_free(proxy) -> int:
+    """As a limit it leaves no number free: new descriptors get the lowest one, and below this all are taken."""
+    taken = {int(name) for name in os.listdir(f"/proc/{proxy.process.pid}/fd")}
+    return next(number for number in range(1 << 20) if number not in taken)
+
+
+def assert_overloaded_but_kept(response):
+    assert (response.status, response.code, response.get("retry-after")) == (503, "overloaded", "5")
+
+
 def test_a_reload_changes_limits_of_connections(start, new_origin):
     origin = new_origin()
     proxy = start(origin, listener="limits = { connections = 2, connections_per_network = 2 }")
@@ -147,7 +213,6 @@ def test_a_reload_changes_limits_of_connections(start, new_origin):
     held.begin(2)
     text = proxy.config_path.read_text()
     proxy.config_path.write_text(text.replace("connections = 2, connections_per_network = 2", "connections = 3"))
-    import signal
     proxy.signal(signal.SIGHUP)
     proxy.wait_for_record(lambda record: record["msg"] == "configuration reloaded", "a reload")
     held.begin(1)
@@ -440,7 +505,6 @@ def test_an_answer_that_is_taken_too_slowly_is_cut_off(start, new_origin):
     # What the kernels have taken counts as taken; so the rate has to be one that they cannot hide.
     text = proxy.config_path.read_text()
     proxy.config_path.write_text(text.replace('answer_rate = "1KiB"', 'answer_rate = "64MiB"'))
-    import signal
     proxy.signal(signal.SIGHUP)
     proxy.wait_for_record(lambda record: record["msg"] == "configuration reloaded", "a reload")
     begun = time.monotonic()
@@ -516,3 +580,13 @@ def test_an_answers_head_has_limits(proxy, origin, head):
     proxy.expect_metric(before + 1, "portcullis_request_failures_total", failure="upstream_protocol")
     # None of the client's limits has anything to do with it.
     assert hits(proxy, "header_bytes") + hits(proxy, "headers") == 0
+
+
+def test_a_websocket_may_be_the_last_request_of_a_connection(start, new_origin, backend):
+    proxy = start(new_origin(), listener="limits = { requests_per_connection = 1 }",
+                  extra=f'[upstream.sockets]\nservers = ["127.0.0.1:{backend.port}"]\n'
+                  + route("sockets", upstream="sockets", app_check="off"))
+    with proxy.connect() as connection:
+        connection.send(request("GET", "/sockets/echo", "Upgrade: websocket", "Connection: Upgrade",
+                                          "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="))
+        assert connection.read_head().status == 101

@@ -15,7 +15,7 @@ GRPC_MESSAGE = b"\0" + (200).to_bytes(4, "big") + b"m" * 200
 CONNECTIONS = 12_000
 
 
-def backend(run: Path) -> str:
+def backend(run: Path, connections: int = CONNECTIONS) -> str:
     """nginx that answers from memory; it never writes a log and never closes a connection."""
     (run / "files").mkdir(exist_ok=True)
     (run / "files" / "1mib").write_bytes(b"m" * (1 << 20))
@@ -31,6 +31,13 @@ def backend(run: Path) -> str:
     set $kib "{"k" * 1024}";
     location = /1mib {{ root {run}/files; }}
     location = /10mib {{ root {run}/files; }}
+    # A body is read to its end before this is answered: the mirror, of nothing, does that.
+    location = /upload {{
+      client_max_body_size 0; client_body_timeout 1h; mirror /nowhere; root {run}/files; try_files /message =404;
+      error_page 405 =200 /message;
+    }}
+    location = /message {{ root {run}/files; }}
+    location = /nowhere {{ internal; return 204; }}
     location = /16kib {{ return 200 "{"$kib" * 16}"; }}
     location = /verdict {{ return 200 "$http_x_appcheck_verdict"; }}
     location / {{ return 200 "{"x" * 200}"; }}
@@ -45,6 +52,7 @@ def backend(run: Path) -> str:
     location = /message {{ root {run}/files; }}
     location = /nothing {{ internal; return 204; }}
   }}""",
+        connections,
     )
 
 
@@ -56,6 +64,7 @@ def nginx(
     certificate: Certificate | None = None,
     *,
     grpc: bool = False,
+    connections: int = CONNECTIONS,
 ) -> str:
     """nginx as a reverse proxy; `location` is what it does with every request."""
     tls = (
@@ -84,17 +93,18 @@ def nginx(
     {access_log}
     location / {{ {location} }}
   }}""",
+        connections,
     )
 
 
-def _nginx(run: Path, http: str) -> str:
+def _nginx(run: Path, http: str, connections: int) -> str:
     temporary = "\n".join(
         f"  {kind}_temp_path {run}/{kind};"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     return f"""worker_processes 1; daemon off; master_process off;
 error_log {run}/error.log error; pid {run}/nginx.pid;
-events {{ worker_connections {CONNECTIONS}; multi_accept on; }}
+events {{ worker_connections {connections}; multi_accept on; }}
 http {{
   access_log off; server_tokens off; tcp_nodelay on;
   keepalive_requests 1000000000; keepalive_timeout 3600s;
@@ -283,6 +293,7 @@ def portcullis(
     claims: str | None = None,
     certificate: Certificate | None = None,
     grpc: bool = False,
+    limits: str = 'idle_timeout = "1h"',
 ) -> str:
     """Portcullis with one worker; see `route_paths` for what more than one route means. `claims` names the store
     of spent tokens."""
@@ -319,7 +330,7 @@ access = "{access_log}"
 
 [[listener]]
 listen = "127.0.0.1:{port}"
-limits = {{ idle_timeout = "1h" }}
+limits = {{ {limits} }}
 {tls}
 [project.bench]
 number = "{PROJECT_NUMBER}"

@@ -94,13 +94,16 @@ def nginx(
     *,
     tls: bool = False,
     grpc: bool = False,
+    connections: int = configurations.CONNECTIONS,
 ) -> Contestant:
     """nginx; `log` names a log format, written to a file in the run's folder."""
 
     def configuration(run: Path, setting: Setting) -> str:
         access_log = f"access_log {run}/access.log {log};" if log else "access_log off;"
         certificate = setting.certificate if tls else None
-        return configurations.nginx(run, PORT, location, access_log, certificate, grpc=grpc)
+        return configurations.nginx(
+            run, PORT, location, access_log, certificate, grpc=grpc, connections=connections
+        )
 
     return Contestant(label, "nginx", configuration)
 

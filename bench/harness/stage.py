@@ -89,12 +89,12 @@ def folder_in_memory() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def running_backend(parent: Path):
+def running_backend(parent: Path, connections: int = configurations.CONNECTIONS):
     """The process id of the backend, on the load core."""
     folder = parent / "backend"
     folder.mkdir()
     file = folder / "nginx.conf"
-    file.write_text(configurations.backend(folder))
+    file.write_text(configurations.backend(folder, connections))
     command = ["/usr/sbin/nginx", "-c", str(file)]
     return running(command, LOAD_CORE, configurations.BACKEND_PORT, folder)
 

@@ -377,12 +377,18 @@ final class ClientConnection {
             input.reserve(2048)
             switch try? transport.read(into: input) {
             case .bytes: continue
-            case .wouldBlock where await waiter.wait(until: deadline) == .ready: continue
+            case .wouldBlock where await isReady(until: deadline): continue
             case .wouldBlock, .endOfStream, nil:
                 state.giveBack(exchange)
                 return .end
             }
         }
+    }
+
+    /// - Returns: false when the time is over, or the connection's place is needed.
+    private func isReady(until deadline: MonotonicInstant) async -> Bool {
+        if isDismissed { return false }
+        return await waiter.wait(until: deadline) == .ready
     }
 
     /// The client was silent for too long, which is how most connections end.

@@ -193,7 +193,10 @@ extension Exchange {
                 return .success(UpstreamLease(transport: socket, server: index, isReused: false))
             case .failure(let error):
                 pool.release(index)
-                if error.reason == .clientAborted { return .failure(error) }
+                // Neither says anything about the server.
+                if error.reason == .clientAborted || error.reason == .openFiles {
+                    return .failure(error)
+                }
                 attempts.failure = error.reason
                 failed = error
                 pool.avoid(index, now: state.loop.now)
@@ -229,8 +232,13 @@ extension Exchange {
         -> Result<any Transport, ForwardingFailure>
     {
         let deadline = state.loop.now.advanced(byNanoseconds: pool.connectNanoseconds)
-        guard let socket = try? Socket.connect(to: pool.servers[index].address, loop: state.loop)
-        else { return .failure(ForwardingFailure(reason: .upstreamConnect)) }
+        let socket: Socket
+        do throws(Errno) {
+            socket = try connect(to: pool.servers[index].address)
+        } catch {
+            let isOurs = error == .tooManyOpenFiles || error == .tooManyOpenFilesInSystem
+            return .failure(ForwardingFailure(reason: isOurs ? .openFiles : .upstreamConnect))
+        }
         socket.waiter = client.waiter
         while true {
             switch socket.connectResult() {
@@ -250,6 +258,17 @@ extension Exchange {
                         reason: client.transport.isPeerClosed
                             ? .clientAborted : .upstreamConnectTimeout))
             }
+        }
+    }
+
+    /// Starts a connection; idle clients have to give up their descriptors for it when there are no
+    /// others.
+    private func connect(to address: SocketAddress) throws(Errno) -> Socket {
+        do throws(Errno) {
+            return try Socket.connect(to: address, loop: state.loop)
+        } catch {
+            guard error == .tooManyOpenFiles, state.makeRoom(of: nil) else { throw error }
+            return try Socket.connect(to: address, loop: state.loop)
         }
     }
 

@@ -207,7 +207,7 @@ extension RequestFailure {
         case .webSocketNotSupported: .webSocketNotSupported
         // The handshake was answered long before.
         case .webSocketIdle, .webSocketDrained, .answerRate: nil
-        case .memoryLimit: .overloaded
+        case .memoryLimit, .openFiles: .overloaded
         case .upstreamConnect, .upstreamUnresolved, .upstreamTLS: .upstreamUnreachable
         case .upstreamUnhealthy, .upstreamQueueFull, .upstreamQueueTimeout: .upstreamUnavailable
         case .upstreamReset: .upstreamReset

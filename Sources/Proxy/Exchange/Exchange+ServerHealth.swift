@@ -83,7 +83,7 @@ extension RequestFailure {
             .upstreamIdleTimeout, .upstreamReset, .upstreamProtocol, .upstreamTLS:
             true
         case .malformed, .clientAborted, .clientTimeout, .bodyTooLarge, .bodyRate, .answerRate,
-            .headerTimeout, .memoryLimit, .misdirected, .rateLimited, .noRoute,
+            .headerTimeout, .memoryLimit, .openFiles, .misdirected, .rateLimited, .noRoute,
             .webSocketNotSupported, .webSocketIdle, .webSocketDrained,
             .upstreamUnresolved, .upstreamUnhealthy, .upstreamQueueFull, .upstreamQueueTimeout:
             false

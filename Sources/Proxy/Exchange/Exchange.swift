@@ -19,11 +19,11 @@ final class Exchange {
     /// What the client sends: the head, pinned while the request lasts, and the body behind it.
     let input = ByteBuffer(capacity: inputSize)
     /// What goes to the client.
-    let output = ByteBuffer(capacity: outputSize)
+    let output = ByteBuffer(capacity: 0)
     /// What the server sends.
-    let upstreamInput = ByteBuffer(capacity: upstreamInputSize)
+    let upstreamInput = ByteBuffer(capacity: 0)
     /// What goes to the server.
-    let upstreamOutput = ByteBuffer(capacity: outputSize)
+    let upstreamOutput = ByteBuffer(capacity: 0)
     /// The request's head; its ranges refer to the pinned bytes of `input`.
     var head = RequestHead()
     /// The upstream's head; its ranges refer to `upstreamInput`.
@@ -189,6 +189,8 @@ final class Exchange {
             endConnection(client)
         }
         input.pin(head.length)
+        // Only now: thousands of heads that never end are a cheap attack (pitfall W9).
+        if upstreamInput.capacity < Self.upstreamInputSize { growAnswerBuffers() }
         // The head may have taken its time; keys and pools are those of the newest configuration.
         takeConfiguration()
         note()
@@ -268,6 +270,10 @@ final class Exchange {
 
     private func regrow() {
         input.reserve(Self.inputSize)
+        growAnswerBuffers()
+    }
+
+    private func growAnswerBuffers() {
         output.reserve(Self.outputSize)
         upstreamInput.reserve(Self.upstreamInputSize)
         upstreamOutput.reserve(Self.outputSize)

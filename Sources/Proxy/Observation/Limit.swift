@@ -6,6 +6,8 @@ public enum Limit: String, Sendable, CaseIterable {
     // Of the process.
     case maxConnections = "max_connections"
     case memoryLimit = "memory_limit"
+    /// RLIMIT_NOFILE, which has no key.
+    case openFiles = "open_files"
     // Of a listener's connections.
     case connections
     case connectionsPerNetwork = "connections_per_network"
@@ -42,6 +44,7 @@ public enum Limit: String, Sendable, CaseIterable {
         case .bodyRate: self = .bodyRate
         case .answerRate: self = .answerRate
         case .memoryLimit: self = .memoryLimit
+        case .openFiles: self = .openFiles
         default: return nil
         }
     }

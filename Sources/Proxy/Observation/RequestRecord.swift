@@ -21,6 +21,8 @@ public enum RequestFailure: String, Sendable, CaseIterable {
     // Ours.
     /// Memory was short.
     case memoryLimit = "memory_limit"
+    /// There was no descriptor for a connection to the upstream.
+    case openFiles = "open_files"
     case noRoute = "no_route"
     case webSocketNotSupported = "websocket_not_supported"
     /// Neither side of a WebSocket sent anything for too long.

@@ -188,6 +188,13 @@ public actor Worker {
                     continue
                 }
             } catch {
+                state.recorder.connection(
+                    .limited(.openFiles), listener: acceptor.listener.name)
+                // Who is idle makes room for who is not; the log is for when nobody can.
+                if error == .tooManyOpenFiles && state.makeRoom(of: nil) {
+                    await Task.yield()
+                    continue
+                }
                 state.log.log(
                     .error, "cannot accept connections; trying again",
                     [

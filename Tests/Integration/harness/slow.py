@@ -1,20 +1,22 @@
 """Clients that keep connections busy with next to nothing: `python slow.py KIND PORT COUNT SECONDS [PATH [SOURCE]]`.
 
-Says "ready" on a line of its own once every connection was tried, and at the end a JSON object: how many connections
+Says "ready" on a line of its own once every connection was tried, and at the end (or at SIGTERM) a JSON object: how many connections
 were opened, how many the server ended, and how many are open. What the server ends is opened again: an attacker does not
 go away. No relative imports: the benchmark runs the file, too.
 """
 
 import errno
 import json
+import os
 import resource
 import select
+import signal
 import socket
 import sys
 import time
 
-# How often each connection does its little something.
-BEAT = 0.5
+# How often each connection does its little something, in seconds.
+BEAT = float(os.environ.get("SLOW_BEAT", "0.5"))
 BATCH = 200
 
 
@@ -144,6 +146,8 @@ def run(kind, port: int, count: int, seconds: float, path: str, source: str) -> 
                 end(number)
 
     finish = time.monotonic() + seconds
+    is_over = []
+    signal.signal(signal.SIGTERM, lambda *_: is_over.append(True))
     for _ in range(0, count, BATCH):
         for _ in range(min(BATCH, count - len(slow))):
             open_one()
@@ -152,7 +156,7 @@ def run(kind, port: int, count: int, seconds: float, path: str, source: str) -> 
         look(0.05)
     print("ready", flush=True)
     due = time.monotonic()
-    while time.monotonic() < finish:
+    while time.monotonic() < finish and not is_over:
         look(0.05)
         if time.monotonic() >= due:
             due = time.monotonic() + BEAT

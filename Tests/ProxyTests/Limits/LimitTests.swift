@@ -13,6 +13,7 @@ struct LimitTests {
             (RequestFailure.bodyTooLarge, nil, Limit.body), (.headerTimeout, nil, .headerTimeout),
             (.clientTimeout, nil, .idleTimeout), (.bodyRate, nil, .bodyRate),
             (.answerRate, nil, .answerRate), (.memoryLimit, nil, .memoryLimit),
+            (.openFiles, nil, .openFiles),
             (.malformed, .headTooLarge, .headerBytes), (.malformed, .tooManyFields, .headers),
             (.malformed, .targetTooLong, .url), (.malformed, .startLine, nil),
             // The backend's head is no limit of the client's.
