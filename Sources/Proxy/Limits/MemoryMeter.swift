@@ -14,26 +14,52 @@ public enum MemoryMeter {
 
     /// Bytes that cannot be taken away from the process: its own pages and those of shared memory.
     /// Pages of files, such as the claim store's, do not count, since the kernel can write them back.
-    /// Nil when that cannot be read.
+    /// Nil when that cannot be read. Does not allocate: it is asked ten times a second.
     public static func used() -> UInt64? {
-        text(of: "/proc/self/status").flatMap(parse)
+        guard let descriptor = try? Syscalls.openForReading("/proc/self/status") else { return nil }
+        defer { Syscalls.close(descriptor) }
+        return withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { memory in
+            let count = (try? Syscalls.read(descriptor, memory)) ?? 0
+            // Safe: the kernel wrote `count` bytes, and the span ends before the memory does.
+            return unsafe parse(Span(_unsafeBytes: UnsafeRawBufferPointer(memory).prefix(count)))
+        }
     }
 
-    /// The sum of RssAnon and RssShmem (proc_pid_status(5)).
-    static func parse(_ status: String) -> UInt64? {
-        var sum: UInt64?
-        for line in status.utf8.split(separator: UInt8(ascii: "\n")) {
-            let words = line.split(separator: UInt8(ascii: " "))
-            guard let name = words.first,
-                name.starts(with: "RssAnon:".utf8) || name.starts(with: "RssShmem:".utf8)
-            else { continue }
-            let number = line.filter { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }
-            guard let kibibytes = UInt64(String(decoding: number, as: UTF8.self)) else {
-                return nil
-            }
-            sum = (sum ?? 0) &+ kibibytes &* 1024
+    /// The sum of RssAnon and RssShmem (proc_pid_status(5)); nil when one of them is not there.
+    static func parse(_ status: Span<UInt8>) -> UInt64? {
+        guard let own = kibibytes("RssAnon:", status), let shared = kibibytes("RssShmem:", status)
+        else { return nil }
+        return (own &+ shared) &* 1024
+    }
+
+    /// The number in the line that begins with `name`; nil when there is none.
+    private static func kibibytes(_ name: StaticString, _ status: Span<UInt8>) -> UInt64? {
+        var start = 0
+        while start < status.count {
+            var end = start
+            while end < status.count, status[end] != UInt8(ascii: "\n") { end += 1 }
+            let line = status.extracting(start..<end)
+            if line.hasPrefix(name) { return number(line.extracting(name.utf8CodeUnitCount...)) }
+            start = end + 1
         }
-        return sum
+        return nil
+    }
+
+    /// The first number of a text, up to fifteen digits.
+    private static func number(_ text: Span<UInt8>) -> UInt64? {
+        var number: UInt64?
+        var digits = 0
+        for index in text.indices {
+            let digit = text[index] &- UInt8(ascii: "0")
+            if digit > 9 {
+                if number == nil { continue }
+                break
+            }
+            digits += 1
+            if digits > 15 { return nil }
+            number = (number ?? 0) &* 10 &+ UInt64(digit)
+        }
+        return number
     }
 
     /// A file of the kernel's, of which a page is enough.

@@ -9,6 +9,8 @@ extension Service {
     /// Often enough for a flood to take less than what is left, and seldom enough to cost nothing:
     /// a reading takes some ten microseconds of the control loop.
     private static let readingInterval = Duration.milliseconds(100)
+    /// Without a limit, for the metrics.
+    private static let idleInterval = Duration.seconds(1)
     /// While load is shed, what was freed is given back to the system, and the log told.
     private static let releaseInterval = Duration.seconds(1)
     private static let reminderInterval = Duration.seconds(60)
@@ -43,7 +45,8 @@ extension Service {
                     remindsAt = loop.now.advanced(by: Self.reminderInterval)
                 }
             }
-            _ = await waiter.wait(until: loop.now.advanced(by: Self.readingInterval))
+            let interval = governor == nil ? Self.idleInterval : Self.readingInterval
+            _ = await waiter.wait(until: loop.now.advanced(by: interval))
         }
         waiter.invalidate()
     }

@@ -81,9 +81,13 @@ struct MemoryTests {
             Threads:\t4
 
             """
-        #expect(MemoryMeter.parse(status) == 30_000 << 10)
-        #expect(MemoryMeter.parse("Name:\tx\n") == nil)
-        #expect(MemoryMeter.parse("RssAnon:\t x kB\n") == nil)
+        #expect(MemoryMeter.parse(Array(status.utf8).span) == 30_000 << 10)
+        for text in [
+            "", "Name:\tx\n", "RssAnon:\t x kB\nRssShmem:\t 1 kB\n", "RssAnon:\t 1 kB\n",
+            "RssAnon:\t 9999999999999999 kB\nRssShmem:\t 1 kB",
+        ] {
+            #expect(MemoryMeter.parse(Array(text.utf8).span) == nil, "\(text)")
+        }
     }
 
     @Test("this process takes something, and more when it takes more")
