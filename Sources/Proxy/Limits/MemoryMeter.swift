@@ -1,4 +1,5 @@
 public import Configuration
+internal import HTTP
 internal import Reactor
 
 /// Measures what the process takes, and finds out what it may take.
@@ -27,12 +28,12 @@ public enum MemoryMeter {
 
     /// The sum of RssAnon and RssShmem (proc_pid_status(5)); nil when one of them is not there.
     static func parse(_ status: Span<UInt8>) -> UInt64? {
-        guard let own = kibibytes("RssAnon:", status), let shared = kibibytes("RssShmem:", status)
+        guard let own = kibibytes("rssanon:", status), let shared = kibibytes("rssshmem:", status)
         else { return nil }
         return (own &+ shared) &* 1024
     }
 
-    /// The number in the line that begins with `name`; nil when there is none.
+    /// The number in the line that begins with `name`, in small letters; nil when there is none.
     private static func kibibytes(_ name: StaticString, _ status: Span<UInt8>) -> UInt64? {
         var start = 0
         while start < status.count {

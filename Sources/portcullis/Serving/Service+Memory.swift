@@ -60,6 +60,11 @@ extension Service {
             log.log(.info, "no memory limit", [])
             return nil
         }
+        if MemoryMeter.used() == nil {
+            log.log(
+                .error, "memory cannot be measured, so no load is shed for want of it",
+                [("file", "/proc/self/status"), ("memory_limit", String(limit))])
+        }
         let governor = MemoryGovernor(limit: limit)
         report(.info, "memory limit", governor, used: MemoryMeter.used() ?? 0)
         let caches =
