@@ -1,6 +1,6 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz floods soak leniency replay stream deb clean
+.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz floods soak nights leniency replay stream deb clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -47,6 +47,11 @@ soak: setup ## ten minutes of mixed traffic; memory and descriptors must stay fl
 	swift build -c release --static-swift-stdlib --product portcullis
 	PORTCULLIS=.build/release/portcullis SOAK_SECONDS=$${SOAK_SECONDS:-600} \
 		.venv/bin/python -m pytest Tests/Integration/test_soak.py -s --timeout 1200
+
+nights: setup ## reloads, upgrades, backends that die, certificates and a lying resolver under load, three times
+	swift build -c release --static-swift-stdlib --product portcullis
+	PORTCULLIS=.build/release/portcullis NIGHTS=$${NIGHTS:-3} \
+		.venv/bin/python -m pytest Tests/Integration/test_nights.py -s
 
 replay: setup ## a thousand copies of one token at once, a hundred times, on each store
 	swift build -c release --static-swift-stdlib --product portcullis

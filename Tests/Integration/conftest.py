@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import subprocess
 import tempfile
 from types import SimpleNamespace
 
@@ -145,6 +146,15 @@ def key_server(keys):
 @pytest.fixture(scope="session")
 def authority(tmp_path_factory) -> Authority:
     return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="session")
+def resolver(tmp_path_factory) -> pathlib.Path:
+    """A getaddrinfo that answers what a test wrote; see resolver.c."""
+    library = tmp_path_factory.mktemp("resolver") / "resolver.so"
+    source = pathlib.Path(__file__).parent / "resolver/resolver.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    return library
 
 
 @contextlib.contextmanager

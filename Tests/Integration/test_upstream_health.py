@@ -222,15 +222,6 @@ def test_a_dead_server_is_one_line_in_the_log_and_the_request_goes_to_another(st
 
 # Names
 
-@pytest.fixture(scope="session")
-def resolver(tmp_path_factory) -> pathlib.Path:
-    """A getaddrinfo that answers what a test wrote; see resolver.c."""
-    library = tmp_path_factory.mktemp("resolver") / "resolver.so"
-    source = pathlib.Path(__file__).parent / "resolver/resolver.c"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
-    return library
-
-
 class Names:
     """What the resolver of one proxy answers."""
 

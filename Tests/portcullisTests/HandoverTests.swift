@@ -24,6 +24,11 @@ struct HandoverTests {
         said.claimStore = "file: /var/lib/portcullis/claims"
         said.usableProjects = ["production", "with space"]
         said.unhealthy = [.init(upstream: "api", label: "127.0.0.1:9000")]
+        said.names = [
+            .tcp(host: "api.internal", port: 80): [
+                .tcp(host: "10.0.0.1", port: 80), .tcp(host: "::1", port: 80),
+            ]
+        ]
         said.drains = [
             .init(upstream: "api", server: "[::1]:9000", by: "127.0.0.1", since: 1_700_000_000)
         ]
@@ -61,6 +66,22 @@ struct HandoverTests {
             }
         }
         #expect(handover.text.utf8.count < 64 << 10)
+    }
+
+    @Test("what does not fit into one variable goes on in the next")
+    func split() {
+        var handover = Handover(process: 1, channel: 9, deadline: .never)
+        for number in 0..<10_000 {
+            handover.names[.tcp(host: "host-\(number).example", port: 80)] = [
+                .tcp(host: "10.0.0.1", port: 80)
+            ]
+        }
+        let variables = handover.variables
+        #expect(variables.count > 3)
+        #expect(variables.allSatisfy { $0.utf8.count < 128 << 10 })
+        #expect(variables[1].hasPrefix("PORTCULLIS_HANDOVER_1="))
+        let values = variables.map { $0.drop { $0 != "=" }.dropFirst() }
+        #expect(Handover(values.joined()) == handover)
     }
 
     @Test(

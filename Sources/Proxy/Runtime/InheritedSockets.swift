@@ -188,7 +188,7 @@ public struct InheritedSockets: Sendable {
 
 extension SocketAddress {
     /// The place where a listener binds; nil for what is no IP address and no path that fits.
-    init?(_ address: ListenAddress) {
+    public init?(_ address: ListenAddress) {
         switch address {
         case .tcp(let host, let port): self.init(literal: host, port: port)
         case .unix(let path): self.init(unixPath: path)

@@ -52,6 +52,22 @@ public final class NameBook {
         waiter.wake()
     }
 
+    /// What names mean as far as is known, for the process that takes the place of this one.
+    public var known: [ListenAddress: [SocketAddress]] {
+        entries.mapValues(\.addresses).filter { !$0.value.isEmpty }
+    }
+
+    /// Takes over what somebody else has found out about a name of the configuration: good enough
+    /// until it was looked up here, and for longer if the resolver fails.
+    public func remember(_ addresses: [SocketAddress], of server: ListenAddress) {
+        guard var entry = entries[server], entry.addresses.isEmpty, !addresses.isEmpty else {
+            return
+        }
+        entry.addresses = addresses.sorted { $0.description < $1.description }
+        entry.isAsked = true
+        entries[server] = entry
+    }
+
     /// Forgets the names that `configuration` does not have.
     public func keepOnly(_ configuration: Configuration) {
         let named = Set(configuration.upstreams.flatMap(\.servers))

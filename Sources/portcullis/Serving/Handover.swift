@@ -3,13 +3,15 @@ internal import Operations
 internal import Proxy
 internal import Reactor
 
-/// What a process tells the one that is to take its place (`SIGUSR2`): lines of words in one
-/// variable of the environment. Nothing in it is secret.
+/// What a process tells the one that is to take its place (`SIGUSR2`): lines of words in the
+/// environment, in as many variables as it takes. Nothing in it is secret.
 ///
 /// Versions of the program differ, so a kind of line that is not known is passed over.
 struct Handover: Equatable {
-    /// The variable of the environment.
+    /// The variable of the environment; those for the rest have a number behind it.
     static let variable = "PORTCULLIS_HANDOVER"
+    /// The kernel takes 128 KiB in one variable (MAX_ARG_STRLEN).
+    private static let variableLimit = 100 << 10
 
     /// The process that hands over.
     var process: Int32
@@ -25,6 +27,8 @@ struct Handover: Equatable {
     var usableProjects: [String] = []
     /// Servers that fail their health checks.
     var unhealthy: Set<HealthSnapshot.Server> = []
+    /// What the names of servers mean.
+    var names: [ListenAddress: [ListenAddress]] = [:]
     /// Servers that operators took out of service.
     var drains: [Drain] = []
     /// Attempts so far.
@@ -46,14 +50,33 @@ struct Handover: Equatable {
     ///
     /// - Throws: why it cannot be what it says.
     static func find() throws(HandoverError) -> Handover? {
-        guard let text = Syscalls.environmentVariable(variable) else { return nil }
+        guard var text = Syscalls.environmentVariable(variable) else { return nil }
+        var number = 1
+        while let rest = Syscalls.environmentVariable("\(variable)_\(number)") {
+            text += rest
+            number += 1
+        }
         guard let handover = Handover(text) else { throw .unreadable }
         // As with LISTEN_PID: a variable can be left over from somebody else.
         if handover.process != Syscalls.parentProcessIdentifier() { throw .foreign }
         return handover
     }
 
-    /// The variable's value.
+    /// "NAME=value" of each variable.
+    var variables: [String] {
+        // Its words are escaped: every byte is a character.
+        var rest = Array(text.utf8)[...]
+        var variables: [String] = []
+        repeat {
+            let piece = String(decoding: rest.prefix(Self.variableLimit), as: UTF8.self)
+            let number = variables.isEmpty ? "" : "_\(variables.count)"
+            variables.append("\(Self.variable)\(number)=\(piece)")
+            rest = rest.dropFirst(Self.variableLimit)
+        } while !rest.isEmpty
+        return variables
+    }
+
+    /// All of it.
     var text: String {
         var lines = [
             ["process", "\(process)"], ["channel", "\(channel)"],
@@ -71,11 +94,12 @@ struct Handover: Equatable {
         if let claimStore { lines.append(["claims", claimStore]) }
         lines += usableProjects.map { ["keys", $0] }
         lines += unhealthy.map { ["unhealthy", $0.upstream, $0.label] }
+        lines += names.map { ["name", "\($0)"] + $1.map(\.description) }
         lines += drains.map { ["drained", $0.upstream, $0.server, $0.by, "\($0.since)"] }
         return lines.map { $0.map(Self.escaped).joined(separator: " ") }.joined(separator: "\n")
     }
 
-    /// Reads the variable's value; nil when something in it cannot be.
+    /// Reads all of it; nil when something in it cannot be.
     init?(_ text: String) {
         self.init(process: 0, channel: -1, deadline: MonotonicInstant(nanoseconds: 0))
         for line in text.split(separator: "\n") {
@@ -109,6 +133,9 @@ struct Handover: Equatable {
         case ("claims", 1...): claimStore = words[0]
         case ("keys", 1...): usableProjects.append(words[0])
         case ("unhealthy", 2...): unhealthy.insert(.init(upstream: words[0], label: words[1]))
+        case ("name", 1...):
+            guard let server = Self.server(words[0]) else { return false }
+            names[server] = words.dropFirst().compactMap { ListenAddress($0) }
         case ("drained", 4...):
             drains.append(
                 Drain(
@@ -127,6 +154,13 @@ struct Handover: Equatable {
             sockets.append(PassedSocket(number: number, origin: origin))
         }
         return true
+    }
+
+    /// "name:port": what is connected to has a name where what is listened on has an address.
+    private static func server(_ text: String) -> ListenAddress? {
+        guard let colon = text.lastIndex(of: ":") else { return nil }
+        guard let port = UInt16(text[text.index(after: colon)...]) else { return nil }
+        return .tcp(host: String(text[..<colon]), port: port)
     }
 
     /// Names and paths of the configuration may hold what separates words and lines.

@@ -102,6 +102,9 @@ extension Service {
         handover.claimStore = claims.place
         handover.usableProjects = readiness.usableProjects()
         handover.unhealthy = await health.unhealthy
+        for (server, addresses) in names.known {
+            handover.names[server] = addresses.compactMap { ListenAddress($0.description) }
+        }
         handover.drains = drains.all.map {
             .init(
                 upstream: $0.upstream, server: $0.address ?? $0.server.description, by: $0.by,
@@ -170,6 +173,14 @@ extension Service {
     }
 
     // MARK: The new process
+
+    /// What names mean is known until they are looked up, should the resolver fail just now.
+    func takeNames(of handover: Handover) {
+        names.add(serving.configuration)
+        for (server, addresses) in handover.names {
+            names.remember(addresses.compactMap { SocketAddress($0) }, of: server)
+        }
+    }
 
     /// What operators took out of service stays so.
     func takeDrains(of handover: Handover) async {

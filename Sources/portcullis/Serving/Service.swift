@@ -190,6 +190,7 @@ actor Service {
         let configuration = serving.configuration
         let tls = try loadCertificates(configuration)
         certificates.note(tls)
+        if let handover { takeNames(of: handover) }
         await resolve(configuration, waiter)
         serving = ServingConfiguration(
             configuration, addresses: names.addresses(of: configuration), tls: tls,

@@ -57,14 +57,14 @@ final class Successor {
 
     /// What ours says, without what is meant for this process alone.
     private static func environment(_ handover: Handover) -> [String] {
-        let own = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", Handover.variable]
+        let own = ["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"]
         let watchdog = "WATCHDOG_PID"
         return Syscalls.environment().filter { entry in
             let name = String(entry.prefix { $0 != "=" })
             // The manager watches whoever is the main process.
             if name == watchdog { return entry != "\(watchdog)=\(handover.process)" }
-            return !own.contains(name)
-        } + ["\(Handover.variable)=\(handover.text)"]
+            return !own.contains(name) && !name.hasPrefix(Handover.variable)
+        } + handover.variables
     }
 
     /// Waits for a line that begins with a word.

@@ -156,9 +156,7 @@ class Portcullis:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=os.environ | (environment or {}), pass_fds=passed)
         if program != BINARY:
-            # A process that takes over is a child of this one when the one that started it has ended.
-            set_child_subreaper = 36
-            ctypes.CDLL(None).prctl(set_child_subreaper, 1, 0, 0, 0)
+            self.adopt_orphans()
         # The process that serves: another one after an upgrade.
         self.pid = self.process.pid
         # Those that served before it, and how they ended.
@@ -204,6 +202,12 @@ class Portcullis:
             self.process.send_signal(number)
         else:
             os.kill(self.pid, number)
+
+    @staticmethod
+    def adopt_orphans():
+        """A process that takes over is a child of this one when the one that started it has ended."""
+        set_child_subreaper = 36
+        ctypes.CDLL(None).prctl(set_child_subreaper, 1, 0, 0, 0)
 
     def adopt(self, process: int):
         """Another process has taken over."""
