@@ -23,6 +23,9 @@ from harness.proxy import free_port
 from translation import LISTENER, ROUTES, second
 
 SECONDS = float(os.environ.get("FLOOD_SECONDS", "1"))
+# Milliseconds for figures that are small anyhow. Without optimisation a piece of a thousand frames takes a tenth of a
+# second on a busy machine, so only the longer floods (`make leniency`) look at the slowest hundredth.
+ROOM = {50: 10, 90: 50} | ({99: 100} if "FLOOD_SECONDS" in os.environ else {})
 # One loop, so that the flood and the others share it; nobody waits for long here.
 LIMITS = 'limits = { idle_timeout = "5s", header_timeout = "2s" }'
 SINK = '''
@@ -122,10 +125,10 @@ def test_W9_a_flood_is_bounded(proxy, origin, quiet, flood):
     for attempt in range(3):
         grown, values, calm = measure(proxy, quiet, flood)
         assert grown < 24 << 20
-        # Room for the figures of a debug build; those above say what they were.
-        if at(50, values) < 2 * at(50, calm) + 10 and at(99, values) < 2 * at(99, calm) + 100:
+        if all(at(percent, values) < 2 * at(percent, calm) + room for percent, room in ROOM.items()):
             return
-    raise AssertionError(f"others waited {at(50, values):.1f} ms (p50) and {at(99, values):.1f} ms (p99), three times")
+    raise AssertionError("others waited " + ", ".join(f"{at(percent, values):.1f} ms (p{percent})" for percent in ROOM)
+                         + ", three times")
 
 
 def test_W9_ten_thousand_streams_that_never_finish(start, origin):
