@@ -4,9 +4,11 @@ extension MetricsPage {
         _ admin: AdminAccess, drained: [(upstream: String, server: String)],
         to text: inout MetricsText
     ) {
-        text.family(
-            "portcullis_upstream_server_draining", .gauge,
-            "1 for a server that an operator took out of service; no sample: it gets requests.")
+        if !drained.isEmpty {
+            text.family(
+                "portcullis_upstream_server_draining", .gauge,
+                "1 for a server that an operator took out of service; no sample: it gets requests.")
+        }
         for server in drained {
             text.sample([("upstream", server.upstream), ("server", server.server)], 1)
         }
