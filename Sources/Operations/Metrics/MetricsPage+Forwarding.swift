@@ -5,18 +5,23 @@ extension MetricsPage {
     func appendForwarding(
         _ listeners: [(name: String, values: [ListenerCounters])], to text: inout MetricsText
     ) {
-        text.family(
-            "portcullis_proxy_headers_total", .counter,
-            "Connections that a PROXY header was expected of, by what came. Only client, unknown and "
-                + "balancer were served.")
-        for listener in listeners {
-            let totals = ProxyHeaderResult.allCases.map { result in
-                (result, sum(listener.values) { $0.proxyHeaders.total(result) })
+        // Most listeners expect none.
+        let expecting = listeners.filter { listener in
+            ProxyHeaderResult.allCases.contains { result in
+                sum(listener.values) { $0.proxyHeaders.total(result) } > 0
             }
-            // Most listeners expect none.
-            guard totals.contains(where: { $0.1 > 0 }) else { continue }
-            for (result, total) in totals {
-                text.sample([("listener", listener.name), ("result", result.rawValue)], total)
+        }
+        if !expecting.isEmpty {
+            text.family(
+                "portcullis_proxy_headers_total", .counter,
+                "Connections that a PROXY header was expected of, by what came. Only client, unknown "
+                    + "and balancer were served.")
+        }
+        for listener in expecting {
+            for result in ProxyHeaderResult.allCases {
+                text.sample(
+                    [("listener", listener.name), ("result", result.rawValue)],
+                    sum(listener.values) { $0.proxyHeaders.total(result) })
             }
         }
         text.family(
