@@ -42,8 +42,33 @@ public struct Errno: Error, Sendable, Equatable, Hashable, RawRepresentable, Cus
     public static let noSuchFile = Errno(rawValue: ENOENT)
     /// ETIMEDOUT.
     public static let timedOut = Errno(rawValue: ETIMEDOUT)
+    /// ENOSPC: the disk is full; of epoll_ctl(2): as many descriptors are watched as the user may.
+    public static let noSpace = Errno(rawValue: ENOSPC)
+    /// EIO.
+    public static let inputOutput = Errno(rawValue: EIO)
     /// EINVAL.
     public static let invalidArgument = Errno(rawValue: EINVAL)
+
+    /// Of a call that makes a connection: this process or this machine has no descriptor or memory
+    /// left for it. The peer has nothing to do with that.
+    public var isExhaustion: Bool {
+        switch self {
+        case .tooManyOpenFiles, .tooManyOpenFilesInSystem, .noMemory, .noBufferSpace, .noSpace:
+            true
+        default: false
+        }
+    }
+
+    /// Of accept(2): the connection that was to be accepted is gone, or is not let in. What else
+    /// waits can be accepted all the same.
+    var isOfAcceptedConnection: Bool {
+        switch rawValue {
+        case ECONNABORTED, EPERM, EPROTO, ENOPROTOOPT, ENETDOWN, EHOSTDOWN, ENONET, EHOSTUNREACH,
+            ENETUNREACH, ETIMEDOUT:
+            true
+        default: false
+        }
+    }
 
     /// The kernel's own text, as strerror(3) has it.
     public var description: String {

@@ -16,9 +16,7 @@ public final class EventDescriptor: Sendable {
 
     /// Raises the flag. Raising it twice before somebody waits is the same as once.
     public func signal() {
-        var one: UInt64 = 1
-        // A failed write means that the counter is full: the flag is up already.
-        _ = withUnsafeBytes(of: &one) { try? Syscalls.write(descriptor, $0) }
+        Syscalls.raise(descriptor)
     }
 
     /// Sleeps until the flag is raised and takes it down.
@@ -36,8 +34,7 @@ public final class EventDescriptor: Sendable {
                 milliseconds = Int32(clamping: max(0, left))
             }
             if Syscalls.poll(descriptor, events: Int16(POLLIN), milliseconds: milliseconds) {
-                var counter: UInt64 = 0
-                _ = withUnsafeMutableBytes(of: &counter) { try? Syscalls.read(descriptor, $0) }
+                Syscalls.lower(descriptor)
                 return true
             }
             if deadline <= .now { return false }

@@ -47,11 +47,12 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
             Syscalls.close(epoll)
             throw error
         }
-        try Syscalls.epollAdd(epoll, wakeDescriptor, events: CPlatform_EPOLLIN, data: .max)
         events = .allocate(capacity: Self.eventCapacity)
         now = .now
         wallMicroseconds = Syscalls.wallMicroseconds()
         timers = TimerWheel(now: now)
+        // Last: only a complete object closes its descriptors when this fails.
+        try Syscalls.epollAdd(epoll, wakeDescriptor, events: CPlatform_EPOLLIN, data: .max)
     }
 
     deinit {
@@ -119,10 +120,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
 
     private func wakeUp() {
         if isWakePending.exchange(true, ordering: .acquiringAndReleasing) { return }
-        var one: UInt64 = 1
-        // The counter cannot overflow with one write per wake-up; a failed write means that one is
-        // pending.
-        _ = withUnsafeBytes(of: &one) { try? Syscalls.write(wakeDescriptor, $0) }
+        Syscalls.raise(wakeDescriptor)
     }
 
     private func runReadyJobs() {
@@ -165,8 +163,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     }
 
     private func takeInbox() {
-        var counter: UInt64 = 0
-        _ = withUnsafeMutableBytes(of: &counter) { try? Syscalls.read(wakeDescriptor, $0) }
+        Syscalls.lower(wakeDescriptor)
         isWakePending.store(false, ordering: .releasing)
         inbox.withLock { jobs in
             ready.append(contentsOf: jobs)

@@ -34,19 +34,19 @@ extension Syscalls {
     /// fstat(2).
     public static func status(of descriptor: Int32) throws(Errno) -> FileStatus {
         var status = stat()
-        _ = try checked { fstat(descriptor, &status) }
+        _ = try checked(.status(descriptor)) { fstat(descriptor, &status) }
         return FileStatus(status)
     }
 
     /// stat(2): what a path leads to, through symbolic links.
     public static func status(ofPath path: String) throws(Errno) -> FileStatus {
         var status = stat()
-        _ = try checked { stat(path, &status) }
+        _ = try checked(.statusOfPath(path)) { stat(path, &status) }
         return FileStatus(status)
     }
 
     /// rename(2): replaces `target` in one step.
     public static func rename(_ path: String, to target: String) throws(Errno) {
-        _ = try checked { Glibc.rename(path, target) }
+        _ = try checked(.rename(path)) { Glibc.rename(path, target) }
     }
 }

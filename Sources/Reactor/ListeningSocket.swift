@@ -87,8 +87,15 @@ public final class ListeningSocket {
         // Exclusive, so that one connection on a shared descriptor does not wake every loop.
         // Edge-triggered, so that a backlog which cannot be accepted (no descriptors left) does not
         // keep the loop spinning.
-        try loop.register(
-            registration, events: CPlatform_EPOLLIN | CPlatform_EPOLLEXCLUSIVE | CPlatform_EPOLLET)
+        do throws(Errno) {
+            try loop.register(
+                registration,
+                events: CPlatform_EPOLLIN | CPlatform_EPOLLEXCLUSIVE | CPlatform_EPOLLET)
+        } catch {
+            // The loop does not know the registration: there is nothing to take back.
+            isOpen = false
+            throw error
+        }
     }
 
     deinit {
@@ -101,16 +108,23 @@ public final class ListeningSocket {
     /// - Throws: the kernel's error. `tooManyOpenFiles` and its like mean: wait, then try again.
     public func accept() throws(Errno) -> (socket: Socket, peer: SocketAddress)? {
         var peer = SocketAddress()
-        let descriptor: Int32
-        do throws(Errno) {
-            descriptor = try Syscalls.accept(registration.descriptor, &peer)
-        } catch {
-            if error == .wouldBlock || error == .connectionAborted { return nil }
-            throw error
-        }
+        guard let descriptor = try acceptDescriptor(&peer) else { return nil }
         let socket = try Socket(owning: descriptor, loop: registration.loop)
         if !peer.isLocal { socket.disableDelay() }
         return (socket, peer)
+    }
+
+    private func acceptDescriptor(_ peer: inout SocketAddress) throws(Errno) -> Int32? {
+        while true {
+            do throws(Errno) {
+                return try Syscalls.accept(registration.descriptor, &peer)
+            } catch {
+                if error == .wouldBlock { return nil }
+                // One that is gone says nothing about those behind it, which raise no edge of their
+                // own.
+                if !error.isOfAcceptedConnection { throw error }
+            }
+        }
     }
 
     /// Stops accepting on this loop; the descriptor stays open for the others.

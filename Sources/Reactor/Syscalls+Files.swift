@@ -6,7 +6,7 @@ extension Syscalls {
     /// stat(2).
     public static func status(at path: String) throws(Errno) -> FileStatus {
         var status = stat()
-        _ = try checked { stat(path, &status) }
+        _ = try checked(.statusOfPath(path)) { stat(path, &status) }
         return FileStatus(status)
     }
 
@@ -27,6 +27,7 @@ extension Syscalls {
 
     /// opendir(3), readdir(3): what is in a folder, in no order.
     public static func names(in directory: String) throws(Errno) -> [String] {
+        if case .failure(let error)? = answer(.openDirectory(directory)) { throw error }
         guard let stream = opendir(directory) else { throw Errno(rawValue: Glibc.errno) }
         defer { closedir(stream) }
         var names: [String] = []
@@ -46,7 +47,7 @@ extension Syscalls {
     /// - Returns: false while another descriptor holds the lock.
     public static func tryLock(_ descriptor: Int32) throws(Errno) -> Bool {
         do {
-            _ = try checked { flock(descriptor, LOCK_EX | LOCK_NB) }
+            _ = try checked(.lock(descriptor)) { flock(descriptor, LOCK_EX | LOCK_NB) }
             return true
         } catch .wouldBlock {
             return false
@@ -72,12 +73,12 @@ extension Syscalls {
         if bytes > CPlatform_file_size_limit() { throw .fileTooBig }
         let lacking = Int64(bytes) &- (try status(of: descriptor).allocatedBytes)
         if lacking > CPlatform_free_bytes(descriptor) { throw .noSpace }
-        _ = try checked { CPlatform_reserve(descriptor, Int64(bytes)) }
+        _ = try checked(.reserve(descriptor)) { CPlatform_reserve(descriptor, Int64(bytes)) }
     }
 
     /// ftruncate(2).
     public static func truncate(_ descriptor: Int32, bytes: Int) throws(Errno) {
-        _ = try checked { ftruncate(descriptor, off_t(bytes)) }
+        _ = try checked(.truncate(descriptor)) { ftruncate(descriptor, off_t(bytes)) }
     }
 
     /// statfs(2): the magic number of the kind of file system; 0 when nobody knows.
@@ -96,8 +97,6 @@ extension Syscalls {
 }
 
 extension Errno {
-    /// ENOSPC: the disk is full.
-    public static let noSpace = Errno(rawValue: ENOSPC)
     /// EDQUOT: the user's share of the disk is used up.
     public static let quotaExceeded = Errno(rawValue: EDQUOT)
     /// EFBIG: longer than a file may be (RLIMIT_FSIZE).

@@ -25,7 +25,7 @@ extension Syscalls {
         _ bytes: UnsafeRawBufferPointer, to address: SocketAddress, patience: Int32
     ) throws(Errno) {
         let kind = SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
-        let descriptor = try checked { Glibc.socket(AF_UNIX, Int32(kind), 0) }
+        let descriptor = try checked(.socket) { Glibc.socket(AF_UNIX, Int32(kind), 0) }
         defer { close(descriptor) }
         // Connected, because only then poll(2) knows whose queue is meant.
         try connect(descriptor, address)
@@ -49,15 +49,17 @@ extension Syscalls {
 
     /// fcntl(2): non-blocking and close-on-exec, as every descriptor that the program opens itself.
     static func setUpInherited(_ descriptor: Int32) throws(Errno) {
-        let flags = try checked { fcntl(descriptor, F_GETFL) }
-        _ = try checked { fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) }
-        _ = try checked { fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+        let flags = try checked(.setOption(descriptor)) { fcntl(descriptor, F_GETFL) }
+        _ = try checked(.setOption(descriptor)) { fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) }
+        _ = try checked(.setOption(descriptor)) { fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
     }
 
     private static func option(_ descriptor: Int32, _ option: Int32) throws(Errno) -> Int32 {
         var value: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
-        _ = try checked { getsockopt(descriptor, SOL_SOCKET, option, &value, &length) }
+        _ = try checked(.setOption(descriptor)) {
+            getsockopt(descriptor, SOL_SOCKET, option, &value, &length)
+        }
         return value
     }
 }

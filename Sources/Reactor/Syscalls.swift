@@ -5,14 +5,40 @@ internal import Glibc
 /// C function, retries when a signal interrupts it, and turns errno into a typed error.
 public enum Syscalls {
     /// Runs a call that reports failure as -1; EINTR is retried.
+    ///
+    /// - Parameters:
+    ///   - call: What is asked, for a stand-in of the kernel (debug builds only).
+    ///   - takeAnswer: Gets what a stand-in answers besides a number.
     @inline(__always)
-    static func checked<I: FixedWidthInteger>(_ call: () -> I) throws(Errno) -> I {
+    static func checked<I: FixedWidthInteger>(
+        _ call: @autoclosure () -> SystemCall, takeAnswer: (SystemCallAnswer) -> Void = { _ in },
+        _ body: () -> I
+    ) throws(Errno) -> I {
         while true {
-            let result = call()
+            if let answer = answer(call()) {
+                guard case .failure(let error) = answer else {
+                    takeAnswer(answer)
+                    return I(truncatingIfNeeded: answer.value)
+                }
+                if error != .interrupted { throw error }
+                continue
+            }
+            let result = body()
             if result != -1 { return result }
             let error = Errno(rawValue: Glibc.errno)
             if error != .interrupted { throw error }
         }
+    }
+
+    /// What a stand-in says to a call. In release builds that is nil to the compiler already, so
+    /// nothing is left of it.
+    @inline(__always)
+    static func answer(_ call: @autoclosure () -> SystemCall) -> SystemCallAnswer? {
+        #if DEBUG
+            return StandIn.current?.answer(call())
+        #else
+            return nil
+        #endif
     }
 
     // MARK: Descriptors
@@ -21,21 +47,27 @@ public enum Syscalls {
     public static func read(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer)
         throws(Errno) -> Int
     {
-        try checked { Glibc.read(descriptor, bytes.baseAddress, bytes.count) }
+        try checked(.read(descriptor, bytes)) {
+            Glibc.read(descriptor, bytes.baseAddress, bytes.count)
+        }
     }
 
     /// write(2).
     public static func write(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer)
         throws(Errno) -> Int
     {
-        try checked { Glibc.write(descriptor, bytes.baseAddress, bytes.count) }
+        try checked(.write(descriptor, bytes)) {
+            Glibc.write(descriptor, bytes.baseAddress, bytes.count)
+        }
     }
 
     /// recv(2).
     public static func receive(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer)
         throws(Errno) -> Int
     {
-        try checked { CPlatform_receive(descriptor, bytes.baseAddress, bytes.count) }
+        try checked(.receive(descriptor, bytes)) {
+            CPlatform_receive(descriptor, bytes.baseAddress, bytes.count)
+        }
     }
 
     /// recv(2), MSG_PEEK: what is there stays there.
@@ -49,7 +81,7 @@ public enum Syscalls {
     public static func send(_ descriptor: Int32, _ bytes: UnsafeRawBufferPointer)
         throws(Errno) -> Int
     {
-        try checked {
+        try checked(.send(descriptor, bytes, UnsafeRawBufferPointer(start: nil, count: 0))) {
             CPlatform_send(descriptor, bytes.baseAddress, bytes.count)
         }
     }
@@ -58,7 +90,7 @@ public enum Syscalls {
     public static func send(
         _ descriptor: Int32, _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer
     ) throws(Errno) -> Int {
-        try checked {
+        try checked(.send(descriptor, first, second)) {
             CPlatform_send2(
                 descriptor, first.baseAddress, first.count, second.baseAddress, second.count)
         }
@@ -66,6 +98,7 @@ public enum Syscalls {
 
     /// close(2). EBADF would mean that somebody else's descriptor was closed: our bug, so it traps.
     public static func close(_ descriptor: Int32) {
+        if answer(.close(descriptor)) != nil { return }
         if Glibc.close(descriptor) == -1 {
             precondition(Glibc.errno != EBADF, "closed a descriptor twice")
         }
@@ -75,55 +108,62 @@ public enum Syscalls {
     public static func open(_ path: String, _ flags: Int32, mode: UInt32 = 0o600) throws(Errno)
         -> Int32
     {
-        try checked { CPlatform_open(path, flags | O_CLOEXEC, mode) }
+        try checked(.open(path)) { CPlatform_open(path, flags | O_CLOEXEC, mode) }
     }
 
     /// unlink(2).
     public static func unlink(_ path: String) throws(Errno) {
-        _ = try checked { Glibc.unlink(path) }
+        _ = try checked(.unlink(path)) { Glibc.unlink(path) }
     }
 
     /// mkdir(2).
     public static func makeDirectory(_ path: String, mode: UInt32) throws(Errno) {
-        _ = try checked { Glibc.mkdir(path, mode) }
+        _ = try checked(.makeDirectory(path)) { Glibc.mkdir(path, mode) }
     }
 
     /// access(2): whether this process may write there.
     public static func isWritable(_ path: String) -> Bool {
-        Glibc.access(path, W_OK) == 0
+        if case .failure? = answer(.access(path)) { return false }
+        return Glibc.access(path, W_OK) == 0
     }
 
     // MARK: Sockets
 
     /// socket(2), non-blocking and close-on-exec.
     static func socket(family: Int32) throws(Errno) -> Int32 {
-        try checked { CPlatform_socket(family) }
+        try checked(.socket) { CPlatform_socket(family) }
     }
 
     /// accept4(2), non-blocking and close-on-exec.
     static func accept(_ descriptor: Int32, _ peer: inout SocketAddress) throws(Errno) -> Int32 {
-        try checked {
+        var accepted: SocketAddress?
+        let connection = try checked(
+            .accept(descriptor),
+            takeAnswer: { if case .accepted(_, let address) = $0 { accepted = address } }
+        ) {
             peer.withUnsafeMutableStorage { address, length in
                 CPlatform_accept(descriptor, address, length)
             }
         }
+        if let accepted { peer = accepted }
+        return connection
     }
 
     /// bind(2).
     static func bind(_ descriptor: Int32, _ address: SocketAddress) throws(Errno) {
-        _ = try checked {
+        _ = try checked(.bind(descriptor, address)) {
             address.withUnsafeStorage { CPlatform_bind(descriptor, $0, $1) }
         }
     }
 
     /// listen(2).
     static func listen(_ descriptor: Int32, backlog: Int32) throws(Errno) {
-        _ = try checked { Glibc.listen(descriptor, backlog) }
+        _ = try checked(.listen(descriptor)) { Glibc.listen(descriptor, backlog) }
     }
 
     /// connect(2). `inProgress` is thrown for a connection that is under way.
     static func connect(_ descriptor: Int32, _ address: SocketAddress) throws(Errno) {
-        _ = try checked {
+        _ = try checked(.connect(descriptor, address)) {
             address.withUnsafeStorage { CPlatform_connect(descriptor, $0, $1) }
         }
     }
@@ -131,10 +171,14 @@ public enum Syscalls {
     /// getsockname(2).
     static func localAddress(_ descriptor: Int32) throws(Errno) -> SocketAddress {
         var address = SocketAddress()
-        _ = try checked {
+        var answered: SocketAddress?
+        _ = try checked(
+            .localAddress(descriptor),
+            takeAnswer: { if case .address(let address) = $0 { answered = address } }
+        ) {
             address.withUnsafeMutableStorage { CPlatform_getsockname(descriptor, $0, $1) }
         }
-        return address
+        return answered ?? address
     }
 
     /// setsockopt(2) with an integer.
@@ -142,13 +186,17 @@ public enum Syscalls {
         throws(Errno)
     {
         var value = value
-        _ = try checked {
+        _ = try checked(.setOption(descriptor)) {
             setsockopt(descriptor, level, option, &value, socklen_t(MemoryLayout<Int32>.size))
         }
     }
 
     /// getsockopt(2), SO_ERROR: how an asynchronous connect ended.
     static func pendingError(_ descriptor: Int32) -> Errno? {
+        if let answer = answer(.pendingError(descriptor)) {
+            guard case .failure(let error) = answer else { return nil }
+            return error
+        }
         var value: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
         if getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &value, &length) == -1 {
@@ -159,6 +207,7 @@ public enum Syscalls {
 
     /// setsockopt(2), SO_LINGER with no time: close(2) then resets the connection.
     static func setLinger(_ descriptor: Int32) {
+        if answer(.resetOnClose(descriptor)) != nil { return }
         var value = linger(l_onoff: 1, l_linger: 0)
         _ = setsockopt(
             descriptor, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
@@ -166,11 +215,13 @@ public enum Syscalls {
 
     /// shutdown(2) of both sides.
     static func shutdown(_ descriptor: Int32) {
+        if answer(.shutdown(descriptor)) != nil { return }
         _ = CPlatform_shutdown(descriptor)
     }
 
     /// shutdown(2) of the sending side.
     static func shutdownWrite(_ descriptor: Int32) {
+        if answer(.shutdownWrite(descriptor)) != nil { return }
         _ = CPlatform_shutdown_write(descriptor)
     }
 
@@ -178,7 +229,7 @@ public enum Syscalls {
 
     /// epoll_create1(2).
     static func makeEpoll() throws(Errno) -> Int32 {
-        try checked { CPlatform_epoll_create() }
+        try checked(.makeEpoll) { CPlatform_epoll_create() }
     }
 
     /// epoll_ctl(2), EPOLL_CTL_ADD.
@@ -188,11 +239,14 @@ public enum Syscalls {
         var event = epoll_event()
         event.events = events
         event.data.u64 = data
-        _ = try checked { epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) }
+        _ = try checked(.epollAdd(epoll: epoll, descriptor, events: events, data: data)) {
+            epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event)
+        }
     }
 
     /// epoll_ctl(2), EPOLL_CTL_DEL. A descriptor that is gone already is no error.
     static func epollRemove(_ epoll: Int32, _ descriptor: Int32) {
+        if answer(.epollRemove(epoll: epoll, descriptor)) != nil { return }
         var event = epoll_event()
         _ = epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, &event)
     }
@@ -201,6 +255,16 @@ public enum Syscalls {
     static func epollWait(
         _ epoll: Int32, _ events: UnsafeMutableBufferPointer<epoll_event>, milliseconds: Int32
     ) -> Int {
+        let answer = answer(
+            .epollWait(epoll: epoll, capacity: events.count, milliseconds: milliseconds))
+        if let answer {
+            guard case .events(let ready) = answer else { return 0 }
+            for (index, event) in ready.enumerated() {
+                events[index].events = event.events
+                events[index].data.u64 = event.data
+            }
+            return ready.count
+        }
         let count = epoll_wait(
             epoll, events.baseAddress, Int32(truncatingIfNeeded: events.count), milliseconds)
         return max(0, Int(count))
@@ -208,13 +272,28 @@ public enum Syscalls {
 
     /// eventfd(2), non-blocking.
     static func makeEventDescriptor() throws(Errno) -> Int32 {
-        try checked { CPlatform_eventfd() }
+        try checked(.makeEventDescriptor) { CPlatform_eventfd() }
+    }
+
+    /// eventfd_write(3): raises the flag. Raising it twice before somebody looks is the same as once.
+    static func raise(_ descriptor: Int32) {
+        if answer(.raise(descriptor)) != nil { return }
+        // It fails when the counter is full: the flag is up already.
+        _ = eventfd_write(descriptor, 1)
+    }
+
+    /// eventfd_read(3): takes the flag down.
+    static func lower(_ descriptor: Int32) {
+        if answer(.lower(descriptor)) != nil { return }
+        var counter: eventfd_t = 0
+        _ = eventfd_read(descriptor, &counter)
     }
 
     /// poll(2) of one descriptor, for threads that have no event loop: whether it is ready for
     /// `events`, or broken, within `milliseconds` (-1: wait for ever). A signal may end the wait
     /// early.
     static func poll(_ descriptor: Int32, events: Int16, milliseconds: Int32) -> Bool {
+        if case .failure? = answer(.poll(descriptor)) { return false }
         var entry = pollfd(fd: descriptor, events: events, revents: 0)
         return Glibc.poll(&entry, 1, milliseconds) > 0
     }
@@ -229,6 +308,7 @@ public enum Syscalls {
     /// clock_gettime(2), CLOCK_MONOTONIC, in nanoseconds.
     @inline(__always)
     static func monotonicNanoseconds() -> Int64 {
+        if let answer = answer(.monotonicClock) { return Int64(answer.value) }
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
         return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
@@ -237,12 +317,20 @@ public enum Syscalls {
     /// clock_gettime(2), CLOCK_REALTIME, in microseconds since 1970.
     @inline(__always)
     public static func wallMicroseconds() -> Int64 {
+        if let answer = answer(.wallClock) { return Int64(answer.value) }
         var time = timespec()
         clock_gettime(CLOCK_REALTIME, &time)
         return Int64(time.tv_sec) &* 1_000_000 &+ Int64(time.tv_nsec) / 1000
     }
 
     // MARK: The process
+
+    /// getrandom(2), by way of the standard library.
+    static func randomNumber() -> UInt64 {
+        if let answer = answer(.randomNumber) { return UInt64(bitPattern: Int64(answer.value)) }
+        var generator = SystemRandomNumberGenerator()
+        return generator.next()
+    }
 
     /// sched_getaffinity(2): how many CPUs the process may use, at least 1.
     public static func usableProcessors() -> Int {
@@ -268,7 +356,7 @@ public enum Syscalls {
     /// Blocks the signals for every thread that starts later and gives a descriptor to read them
     /// from. pthread_sigmask(3), signalfd(2).
     public static func makeSignalDescriptor(_ signals: [Int32]) throws(Errno) -> Int32 {
-        try checked { CPlatform_signalfd(signals, signals.count) }
+        try checked(.makeEventDescriptor) { CPlatform_signalfd(signals, signals.count) }
     }
 
     /// getrlimit(2): how many descriptors the process may have.

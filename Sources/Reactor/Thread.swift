@@ -19,13 +19,14 @@ public enum Thread {
     /// - Returns: false when the system has no thread left.
     @discardableResult
     public static func start(named name: String, _ body: @escaping @Sendable () -> Void) -> Bool {
+        if case .failure? = Syscalls.answer(.startThread) { return false }
         var attributes = pthread_attr_t()
         pthread_attr_init(&attributes)
         pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
         defer { pthread_attr_destroy(&attributes) }
         // Safe: the retained body is released exactly once, by the new thread, or below when there
         // is none.
-        let retained = Unmanaged.passRetained(Body(name, body))
+        let retained = Unmanaged.passRetained(Body(name, inheriting(body)))
         var thread = pthread_t()
         let status = pthread_create(
             &thread, &attributes,
@@ -44,5 +45,20 @@ public enum Thread {
             return false
         }
         return true
+    }
+
+    /// A stand-in of the kernel answers the threads of its thread, too.
+    private static func inheriting(_ body: @escaping @Sendable () -> Void)
+        -> @Sendable () -> Void
+    {
+        #if DEBUG
+            guard let standIn = StandIn.inherited else { return body }
+            return {
+                StandIn.occupy(standIn)
+                body()
+            }
+        #else
+            return body
+        #endif
     }
 }

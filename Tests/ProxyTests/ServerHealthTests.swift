@@ -106,7 +106,7 @@ struct ServerHealthTests {
 
     @Test("the log says once that a server fails, and once that it works again")
     func notice() {
-        var notice = ServerNotice()
+        var notice = OutageNotice()
         var said = [notice.worked(at: start)]
         said += (0..<3).map { _ in notice.failed(at: start) }
         #expect(said == [false, true, false, false])

@@ -26,6 +26,7 @@ enum ConnectionFailure: Error {
         switch self {
         case .timedOut: .timedOut
         case .cancelled: .cancelled
+        case .broken(let error) where error.isExhaustion: .exhausted
         case .broken, .tls, .ended: .disconnected
         }
     }

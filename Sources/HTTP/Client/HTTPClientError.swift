@@ -29,6 +29,8 @@ public struct HTTPClientError: Error, Sendable, Equatable, CustomStringConvertib
         case disconnected
         /// Too many requests wait for a connection already.
         case crowded
+        /// This machine has no descriptor or memory left for a connection.
+        case exhausted
         /// What came makes no sense, or is a refusal.
         case answer
         /// Anything else: no such host, nobody listens, a bad certificate.

@@ -31,7 +31,7 @@ package final class NameLookup: @unchecked Sendable {
             }
         }
         if !isStarted {
-            outcome.withLock { $0 = .failure(Failure(reason: "no thread could be started")) }
+            end(.failure(Failure(reason: "no thread could be started")))
         }
     }
 

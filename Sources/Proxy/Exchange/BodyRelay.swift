@@ -142,7 +142,8 @@ struct BodyRelay {
         output.consume(min(written, waiting))
         let taken = max(0, written - waiting)
         take(taken, input, output)
-        return written < waiting + count ? .blocked : .moved(taken)
+        // A sink that took a part may take more at once: only when it says so, something wakes us.
+        return .moved(taken)
     }
 
     private mutating func take(_ count: Int, _ input: ByteBuffer, _ output: ByteBuffer) {

@@ -182,6 +182,7 @@ extension Exchange {
             defer { pool.finishConnecting(index) }
             switch opened {
             case .success(let socket):
+                noteConnection()
                 if pool.isMultiplexed {
                     guard let stream = pool.share(socket, index, state) else {
                         pool.release(index)
@@ -193,8 +194,10 @@ extension Exchange {
                 return .success(UpstreamLease(transport: socket, server: index, isReused: false))
             case .failure(let error):
                 pool.release(index)
-                // Neither says anything about the server.
-                if error.reason == .clientAborted || error.reason == .openFiles {
+                // None of these says anything about the server.
+                if error.reason == .clientAborted { return .failure(error) }
+                if error.reason.isExhaustion {
+                    noteExhaustion(error)
                     return .failure(error)
                 }
                 attempts.failure = error.reason
@@ -236,8 +239,8 @@ extension Exchange {
         do throws(Errno) {
             socket = try connect(to: pool.servers[index].address)
         } catch {
-            let isOurs = error == .tooManyOpenFiles || error == .tooManyOpenFilesInSystem
-            return .failure(ForwardingFailure(reason: isOurs ? .openFiles : .upstreamConnect))
+            let reason = RequestFailure(ofConnecting: error)
+            return .failure(ForwardingFailure(reason: reason, detail: error.description))
         }
         socket.waiter = client.waiter
         while true {
@@ -245,9 +248,10 @@ extension Exchange {
             case .success:
                 guard let context = pool.tls else { return .success(socket) }
                 return await secure(socket, context, client, pool, index, until: deadline)
-            case .failure:
+            case .failure(let error):
                 socket.close()
-                return .failure(ForwardingFailure(reason: .upstreamConnect))
+                return .failure(
+                    ForwardingFailure(reason: .upstreamConnect, detail: error.description))
             case nil: break
             }
             let reason = await client.waiter.wait(until: deadline)

@@ -29,6 +29,24 @@ extension Exchange {
         failed(pool, index, failure.reason, detail: failure.detail)
     }
 
+    /// Nothing was left for a connection to a server. No server is to blame, and no other one would
+    /// help.
+    func noteExhaustion(_ failure: ForwardingFailure) {
+        if !state.exhaustion.failed(at: state.loop.now) { return }
+        state.log.log(
+            .error, "no connection to an upstream server can be opened",
+            [
+                ("error", failure.detail ?? ""),
+                ("hint", "raise the limit of open files (LimitNOFILE, ulimit -n)"),
+            ])
+    }
+
+    /// A connection to a server was opened.
+    func noteConnection() {
+        if !state.exhaustion.worked(at: state.loop.now) { return }
+        state.log.log(.info, "connections to upstream servers can be opened again", [])
+    }
+
     /// The server failed a request. The log says so once.
     private func failed(
         _ pool: UpstreamPool, _ index: Int, _ failure: RequestFailure, detail: String? = nil
@@ -88,5 +106,27 @@ extension RequestFailure {
             .upstreamUnresolved, .upstreamUnhealthy, .upstreamQueueFull, .upstreamQueueTimeout:
             false
         }
+    }
+}
+
+extension RequestFailure {
+    /// How a connection to a server failed at once: for want of what this machine has no more of, or
+    /// for the server's own reasons.
+    init(ofConnecting error: Errno) {
+        guard error.isExhaustion else {
+            self = .upstreamConnect
+            return
+        }
+        self = error.exhaustedLimit == .openFiles ? .openFiles : .memoryLimit
+    }
+
+    /// Descriptors or memory of this machine ran out.
+    var isExhaustion: Bool { self == .openFiles || self == .memoryLimit }
+}
+
+extension Errno {
+    /// What has run out, of an `isExhaustion`.
+    var exhaustedLimit: Limit {
+        self == .tooManyOpenFiles || self == .tooManyOpenFilesInSystem ? .openFiles : .memoryLimit
     }
 }

@@ -1,10 +1,15 @@
+internal import Reactor
+
 /// Makes request ids: 128 random bits as 32 hex digits. Unique, not secret, so a fast generator
 /// seeded by the system's is enough.
 struct RequestIDGenerator {
     private var state: (UInt64, UInt64)
 
     init() {
-        state = (.random(in: 1...UInt64.max), .random(in: 1...UInt64.max))
+        var kernel = KernelRandom()
+        state = (
+            .random(in: 1...UInt64.max, using: &kernel), .random(in: 1...UInt64.max, using: &kernel)
+        )
     }
 
     /// Writes the next id into `id`, keeping its memory.

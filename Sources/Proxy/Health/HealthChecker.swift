@@ -109,6 +109,7 @@ public actor HealthChecker {
     private func note(_ result: HealthCheckResult, _ reason: String?, _ check: ServerCheck) {
         counts[check.subject.upstream, default: [:]][result, default: 0] += 1
         check.lastReason = reason
+        if result == .exhausted { return }
         if !check.verdict.note(passed: result == .success) { return }
         publishVerdicts()
         let fields = [

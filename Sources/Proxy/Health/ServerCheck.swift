@@ -81,9 +81,14 @@ final class ServerCheck {
 
 extension HealthCheckResult {
     fileprivate init(_ error: HTTPClientError) {
-        if error.cause == .timedOut {
+        switch error.cause {
+        case .timedOut:
             self = .timeout
             return
+        case .exhausted:
+            self = .exhausted
+            return
+        default: break
         }
         switch error.phase {
         case .tls: self = .tls

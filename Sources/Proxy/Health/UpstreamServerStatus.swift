@@ -12,6 +12,8 @@ public enum HealthCheckResult: String, Sendable, CaseIterable {
     case status
     /// What came is not what the upstream's protocol asks for.
     case `protocol`
+    /// The proxy had no descriptor or memory left: that says nothing about the server.
+    case exhausted
 }
 
 /// What the checks know: for metrics and `portcullis status`.

@@ -63,7 +63,12 @@ enum KeyFile {
             try? Syscalls.unlink(temporary)
             throw error
         }
-        try Syscalls.rename(temporary, to: path)
+        do throws(Errno) {
+            try Syscalls.rename(temporary, to: path)
+        } catch {
+            try? Syscalls.unlink(temporary)
+            throw error
+        }
     }
 
     private static func read(_ descriptor: Int32, atMost maximum: Int) throws(Errno) -> [UInt8] {
@@ -85,6 +90,8 @@ enum KeyFile {
             let written = try rest.withUnsafeBytes { rest throws(Errno) in
                 try Syscalls.write(descriptor, rest)
             }
+            // Nothing written and no error would repeat for ever.
+            if written == 0 { throw .inputOutput }
             start += written
         }
     }

@@ -44,6 +44,8 @@ final class LoopState {
     private(set) var claims: LoopClaims?
     /// The line `Date` of our own answers.
     var date = DateStamp()
+    /// What the log says about connections to servers for which nothing is left.
+    var exhaustion = OutageNotice()
     /// No request may begin any more.
     private(set) var isDraining = false
     /// Memory is short: requests and connections are refused.
@@ -74,9 +76,10 @@ final class LoopState {
     private var spareExchanges: [Exchange] = []
     /// The fewest spare exchanges at any time since the last sweep: that many were not needed.
     private var idleExchangeCount = 0
-    private var connections: [ObjectIdentifier: ClientConnection] = [:]
+    /// In no order; each knows its place.
+    private var connections: [ClientConnection] = []
     private var flushes: [HTTP2Link] = []
-    private var keyWaiters: [ObjectIdentifier: Waiter] = [:]
+    private var keyWaiters: [Waiter] = []
     private var refetches: [Int: Refetch] = [:]
 
     /// A refetch of a project's keys that this loop asked for.
@@ -177,7 +180,7 @@ final class LoopState {
         keys = next
         let waiters = keyWaiters
         keyWaiters.removeAll()
-        for waiter in waiters.values { waiter.wake() }
+        for waiter in waiters { waiter.wake() }
     }
 
     /// Asks for a project's keys again, unless this loop did a short while ago (pitfall K3).
@@ -203,7 +206,7 @@ final class LoopState {
     /// Wakes `waiter` at the next key snapshot; false when too many wait already.
     func awaitKeys(_ waiter: Waiter) -> Bool {
         if keyWaiters.count >= Self.keyWaiterLimit { return false }
-        keyWaiters[ObjectIdentifier(waiter)] = waiter
+        if !keyWaiters.contains(where: { $0 === waiter }) { keyWaiters.append(waiter) }
         return true
     }
 
@@ -253,12 +256,18 @@ final class LoopState {
 
     /// A client connection was accepted.
     func began(_ connection: ClientConnection) {
-        connections[ObjectIdentifier(connection)] = connection
+        connection.place = connections.count
+        connections.append(connection)
     }
 
     /// A client connection is over.
     func ended(_ connection: ClientConnection) {
-        connections[ObjectIdentifier(connection)] = nil
+        guard let place = connection.place else { return }
+        connection.place = nil
+        let last = connections.removeLast()
+        if last === connection { return }
+        connections[place] = last
+        last.place = place
     }
 
     /// Sends what a connection's streams write in this turn of the loop all at once.
@@ -279,13 +288,13 @@ final class LoopState {
     /// Lets requests in flight finish and closes what is idle.
     func startDraining() {
         isDraining = true
-        for connection in connections.values { connection.wake() }
+        for connection in connections { connection.wake() }
     }
 
     /// Ends every connection that is still open, whatever it is doing.
     func abortAll() {
         spareExchanges.removeAll()
-        for connection in connections.values { connection.abort() }
+        for connection in connections { connection.abort() }
     }
 
     /// Regular housekeeping.

@@ -147,12 +147,20 @@ public actor ProxyServer {
         adoptCeiling(serving.configuration.server)
         listeners = serving.configuration.listeners
         for worker in workers { await worker.adopt(serving, keys: keys) }
-        do throws(Errno) {
-            try await accept(added)
-        } catch {
-            log.log(.error, "a new listener accepts nothing", [("error", "\(error)")])
+        var kept = serving.configuration.listeners.map(\.listen)
+        for (listener, descriptors) in added {
+            do throws(Errno) {
+                try await accept([(listener, descriptors)])
+            } catch {
+                // Closed again: who connects is turned away, instead of waiting for nobody.
+                for worker in workers { await worker.stopAccepting(listener.listen) }
+                kept.removeAll { $0 == listener.listen }
+                log.log(
+                    .error, "a new listener accepts nothing; reload to try again",
+                    [("listener", listener.name), ("error", "\(error)")])
+            }
         }
-        listening.close(except: serving.configuration.listeners.map(\.listen))
+        listening.close(except: kept)
     }
 
     /// Gives every loop new keys.

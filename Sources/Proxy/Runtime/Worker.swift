@@ -20,6 +20,8 @@ public actor Worker {
         let waiter: Waiter
         var listener: ServedListener
         var isStopped = false
+        /// What the log says about connections that cannot be accepted.
+        var outage = OutageNotice()
 
         init(
             _ descriptor: ListeningDescriptor, _ listener: ServedListener, loop: EventLoop
@@ -89,6 +91,14 @@ public actor Worker {
             descriptor, served(listener, by: state.serving), loop: loop)
         acceptors.append(acceptor)
         Task.immediate(executorPreference: loop) { await acceptConnections(acceptor) }
+    }
+
+    /// Accepts no connections of a listener any more.
+    func stopAccepting(_ address: ListenAddress) {
+        for acceptor in acceptors where acceptor.listener.listener.listen == address {
+            stop(acceptor)
+        }
+        acceptors.removeAll { $0.isStopped }
     }
 
     /// Serves requests that begin from now on by `serving`; listeners that it does not have stop
@@ -181,32 +191,52 @@ public actor Worker {
 
     private func acceptConnections(_ acceptor: Acceptor) async {
         while !acceptor.isStopped {
-            var deadline = MonotonicInstant.never
             do throws(Errno) {
                 if try acceptSome(acceptor, limit: Self.acceptLimit) {
                     await Task.yield()
                     continue
                 }
+                noteAccepting(acceptor)
             } catch {
-                state.recorder.connection(
-                    .limited(.openFiles), listener: acceptor.listener.name)
+                let limit = error.exhaustedLimit
+                state.recorder.connection(.limited(limit), listener: acceptor.listener.name)
                 // Who is idle makes room for who is not; the log is for when nobody can.
                 if error == .tooManyOpenFiles && state.makeRoom(of: nil) {
                     await Task.yield()
                     continue
                 }
-                state.log.log(
-                    .error, "cannot accept connections; trying again",
-                    [
-                        ("listener", acceptor.listener.name), ("error", error.description),
-                        ("hint", "raise the limit of open files (LimitNOFILE, ulimit -n)"),
-                    ])
-                deadline = loop.now.advanced(by: Self.exhaustionPause)
+                note(error, acceptor)
+                await pause(acceptor)
+                continue
             }
             if acceptor.isStopped { break }
-            _ = await acceptor.waiter.wait(until: deadline)
+            _ = await acceptor.waiter.wait()
         }
         acceptor.waiter.invalidate()
+    }
+
+    /// Lets some time pass, however many connections come meanwhile: each of them wakes the
+    /// acceptor, and none of them could be accepted.
+    private func pause(_ acceptor: Acceptor) async {
+        let end = loop.now.advanced(by: Self.exhaustionPause)
+        while !acceptor.isStopped, await acceptor.waiter.wait(until: end) == .ready {}
+    }
+
+    private func note(_ error: Errno, _ acceptor: Acceptor) {
+        let listener = acceptor.listener.name
+        if !acceptor.outage.failed(at: loop.now) { return }
+        state.log.log(
+            .error, "cannot accept connections; trying again",
+            [
+                ("listener", listener), ("error", error.description),
+                ("hint", "raise the limit of open files (LimitNOFILE, ulimit -n)"),
+            ])
+    }
+
+    private func noteAccepting(_ acceptor: Acceptor) {
+        if !acceptor.outage.worked(at: loop.now) { return }
+        state.log.log(
+            .info, "connections are accepted again", [("listener", acceptor.listener.name)])
     }
 
     /// - Returns: whether more may be waiting.

@@ -314,9 +314,9 @@ final class UpstreamPool {
 struct SeededDice {
     private var state: UInt64
 
-    /// - Parameter seed: Not 0.
-    init(seed: UInt64 = .random(in: 1 ... .max)) {
-        state = seed
+    init() {
+        var kernel = KernelRandom()
+        state = .random(in: 1 ... .max, using: &kernel)
     }
 
     /// From 0 up to, but not including, 1.

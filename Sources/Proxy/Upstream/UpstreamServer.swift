@@ -26,7 +26,7 @@ final class UpstreamServer {
     /// How a request on it failed last, and when.
     var lastFailure: (reason: RequestFailure, at: MonotonicInstant)?
     /// Whether the log says that it fails.
-    var notice = ServerNotice()
+    var notice = OutageNotice()
     /// Requests that are under way on it, from this loop.
     var activeCount = 0
     /// Its idle connections; the one that was used last is the last.
@@ -76,30 +76,5 @@ final class UpstreamServer {
         idle.removeAll()
         let shared = shared
         for connection in shared { connection.retire() }
-    }
-}
-
-/// When the log says that a server fails, and that it works again: once each, whatever the number
-/// of requests.
-struct ServerNotice {
-    /// A server that fails every other time neither fails nor works again with each of them.
-    private static let calm = Duration.seconds(5)
-
-    private var isFailing = false
-    private var failedAt = MonotonicInstant(nanoseconds: 0)
-
-    /// The server failed. Whether to say so.
-    mutating func failed(at now: MonotonicInstant) -> Bool {
-        let isNews = !isFailing
-        isFailing = true
-        failedAt = now
-        return isNews
-    }
-
-    /// The server did what was asked of it. Whether to say that it works again.
-    mutating func worked(at now: MonotonicInstant) -> Bool {
-        if !isFailing || now < failedAt.advanced(by: Self.calm) { return false }
-        isFailing = false
-        return true
     }
 }

@@ -177,16 +177,20 @@ final class ClaimFile: Sendable {
     }
 
     /// Looks after the file: frees what killed readers hold, and notices when the file at its path
-    /// is not this one any more.
+    /// is not this one any more. A look that fails tells neither; the next one may.
     func lookAfter() {
         let opened = content.withLock { content in
             content?.lmdb.dropDeadReaders()
             return content.flatMap { try? Syscalls.status(of: $0.lmdb.descriptor) }
         }
-        let present = try? Syscalls.status(at: place.dataPath)
-        let isSame =
-            opened != nil && present?.inode == opened?.inode && present?.device == opened?.device
-        if !isSame { isLost.store(true, ordering: .relaxed) }
+        guard let opened else { return }
+        do throws(Errno) {
+            let present = try Syscalls.status(at: place.dataPath)
+            if present.inode == opened.inode && present.device == opened.device { return }
+        } catch {
+            if error != .noSuchFile && error != .notDirectory { return }
+        }
+        isLost.store(true, ordering: .relaxed)
     }
 
     /// The header, as it is now.

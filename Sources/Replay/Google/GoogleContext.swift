@@ -65,7 +65,7 @@ extension StoreFailure {
         case (_, .resolve), (_, .connect), (_, .proxy), (.timedOut, .tls): self = .unreachable
         case (_, .tls): self = .tls
         case (.timedOut, _): self = .timeout
-        case (.disconnected, _), (.cancelled, _): self = .disconnected
+        case (.disconnected, _), (.exhausted, _), (.cancelled, _): self = .disconnected
         case (.answer, _), (.other, _): self = .protocolError
         }
     }

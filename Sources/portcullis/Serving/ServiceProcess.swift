@@ -23,6 +23,14 @@ enum ServiceProcess {
         whenServing: @escaping @Sendable () -> Void = {}
     ) -> ExitCode {
         CrashLine.install(version: Help.version, isJSON: configuration.log.format == .json)
+        #if DEBUG
+            do throws(FaultTextError) {
+                try occupyProcess()
+            } catch {
+                console.complain("portcullis: cannot start: PORTCULLIS_FAULTS: \(error)")
+                return .wrong
+            }
+        #endif
         Syscalls.ignoreBrokenPipes()
         _ = Syscalls.raiseDescriptorLimit()
         let handover: Handover?
@@ -65,6 +73,15 @@ enum ServiceProcess {
             for: configuration, process: Syscalls.processIdentifier(),
             environment: Syscalls.environmentVariable)
     }
+
+    #if DEBUG
+        /// Lets calls into the kernel go wrong as the environment asks for
+        /// (docs/decisions/0070-simulation.md).
+        private static func occupyProcess() throws(FaultTextError) {
+            guard let text = Syscalls.environmentVariable("PORTCULLIS_FAULTS") else { return }
+            StandIn.occupyProcess(try FaultPlan(text: text))
+        }
+    #endif
 
     private static func serve(
         _ service: Service, _ loop: EventLoop, _ whenServing: @escaping @Sendable () -> Void

@@ -185,4 +185,31 @@ struct BodyRelayTests {
             #expect(used.relay.hasSunk)
         }
     }
+
+    @Test(
+        "a sink that takes a part of what it is given, and could take more, is given more at once",
+        arguments: [BodyFraming.length(200_000), .chunked], [1_000, 70_000])
+    func partialSink(framing: BodyFraming, portion: Int) async throws {
+        let content = Self.body(200_000)
+        let isWhole = try await TestLoop().run { _ in
+            let sink = MiserlySink(portion: portion)
+            let (input, output) = (ByteBuffer(capacity: 0), ByteBuffer(capacity: 0))
+            input.append(content.span)
+            output.append("head")
+            var relay = BodyRelay(incoming: .length(200_000), outgoing: framing)
+            // No edge will wake anybody: what is not done now is never done.
+            while true {
+                switch relay.advance(from: sink, input, to: sink, output) {
+                case .pausing: continue
+                case .complete: break
+                default: return false
+                }
+                break
+            }
+            let ending = framing == .chunked ? "\r\n0\r\n\r\n" : ""
+            let head = framing == .chunked ? "head30d40\r\n" : "head"
+            return sink.taken == Array(head.utf8) + content + Array(ending.utf8)
+        }
+        #expect(isWhole)
+    }
 }
