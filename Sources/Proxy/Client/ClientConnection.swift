@@ -51,8 +51,8 @@ final class ClientConnection {
     private var isEncryptedInFront = false
     /// What the TLS handshake found out; nil on plain connections.
     private(set) var session: TLSSession?
-    /// Its place among the connections of its loop; nil while it is none of them.
-    var place: Int?
+    /// Where it is among the connections of its loop; nil while it is none of them.
+    var indexInLoop: Int?
     private var isActive = false
     /// The connection was given up from outside.
     private(set) var isAborted = false

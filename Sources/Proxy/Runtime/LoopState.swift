@@ -76,7 +76,7 @@ final class LoopState {
     private var spareExchanges: [Exchange] = []
     /// The fewest spare exchanges at any time since the last sweep: that many were not needed.
     private var idleExchangeCount = 0
-    /// In no order; each knows its place.
+    /// In no order; each knows its index.
     private var connections: [ClientConnection] = []
     private var flushes: [HTTP2Link] = []
     private var keyWaiters: [Waiter] = []
@@ -249,25 +249,25 @@ final class LoopState {
     var connectionCount: Int { connections.count }
 
     /// The same, in no order; streams of HTTP/2 are among them.
-    var openConnections: some Collection<ClientConnection> { connections.values }
+    var openConnections: [ClientConnection] { connections }
 
     /// Connections are open for further requests.
     var keepsConnections: Bool { !isDraining && !isShedding }
 
     /// A client connection was accepted.
     func began(_ connection: ClientConnection) {
-        connection.place = connections.count
+        connection.indexInLoop = connections.count
         connections.append(connection)
     }
 
     /// A client connection is over.
     func ended(_ connection: ClientConnection) {
-        guard let place = connection.place else { return }
-        connection.place = nil
+        guard let index = connection.indexInLoop else { return }
+        connection.indexInLoop = nil
         let last = connections.removeLast()
         if last === connection { return }
-        connections[place] = last
-        last.place = place
+        connections[index] = last
+        last.indexInLoop = index
     }
 
     /// Sends what a connection's streams write in this turn of the loop all at once.

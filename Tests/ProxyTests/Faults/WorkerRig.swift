@@ -27,6 +27,9 @@
         /// Times that no connection could be accepted.
         var acceptFailures: Int { unaccepted.withLock { $0 } }
 
+        /// Records of one target.
+        func count(of target: String) -> Int { requests.count { $0.target == target } }
+
         func recorder() -> any RequestRecorder { Recorder(self) }
 
         private final class Recorder: RequestRecorder {
