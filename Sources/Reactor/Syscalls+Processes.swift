@@ -31,6 +31,7 @@ extension Syscalls {
     public static func spawn(
         _ path: String, arguments: [String], environment: [String], keeping kept: [Int32]
     ) throws(Errno) -> Int32 {
+        if case .failure(let error)? = answer(.spawn(path)) { throw error }
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
@@ -52,7 +53,7 @@ extension Syscalls {
     /// - Throws: ECHILD for what is no child, or was reaped already.
     public static func reap(_ process: Int32) throws(Errno) -> ProcessEnd? {
         var status: Int32 = 0
-        let reaped = try checked { waitpid(process, &status, WNOHANG) }
+        let reaped = try checked(.reap) { waitpid(process, &status, WNOHANG) }
         if reaped != process { return nil }
         let signal = status & 0x7F
         return signal == 0 ? .exited(status >> 8 & 0xFF) : .killed(signal)
@@ -94,7 +95,7 @@ extension Syscalls {
     static func makeSocketPair() throws(Errno) -> (Int32, Int32) {
         let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue
         var ends: [Int32] = [-1, -1]
-        _ = try checked { socketpair(AF_UNIX, Int32(kind), 0, &ends) }
+        _ = try checked(.socketPair) { socketpair(AF_UNIX, Int32(kind), 0, &ends) }
         return (ends[0], ends[1])
     }
 

@@ -74,7 +74,9 @@ public enum Syscalls {
     static func peek(_ descriptor: Int32, _ bytes: UnsafeMutableRawBufferPointer) throws(Errno)
         -> Int
     {
-        try checked { CPlatform_peek(descriptor, bytes.baseAddress, bytes.count) }
+        try checked(.peek(descriptor, bytes)) {
+            CPlatform_peek(descriptor, bytes.baseAddress, bytes.count)
+        }
     }
 
     /// send(2), without SIGPIPE.

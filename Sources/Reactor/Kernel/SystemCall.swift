@@ -6,6 +6,7 @@ public enum SystemCall {
     case read(Int32, UnsafeMutableRawBufferPointer)
     case write(Int32, UnsafeRawBufferPointer)
     case receive(Int32, UnsafeMutableRawBufferPointer)
+    case peek(Int32, UnsafeMutableRawBufferPointer)
     /// The second run of bytes goes behind the first.
     case send(Int32, UnsafeRawBufferPointer, UnsafeRawBufferPointer)
     case close(Int32)
@@ -23,6 +24,7 @@ public enum SystemCall {
     case truncate(Int32)
 
     case socket
+    case socketPair
     case accept(Int32)
     case bind(Int32, SocketAddress)
     case listen(Int32)
@@ -47,6 +49,8 @@ public enum SystemCall {
     case wallClock
     case randomNumber
     case startThread
+    case spawn(String)
+    case reap
 
     /// The name of its manual page: what a fault plan calls it.
     public var name: String {
@@ -54,6 +58,7 @@ public enum SystemCall {
         case .read: "read"
         case .write: "write"
         case .receive: "recv"
+        case .peek: "peek"
         case .send: "send"
         case .close: "close"
         case .open: "open"
@@ -68,6 +73,7 @@ public enum SystemCall {
         case .reserve: "fallocate"
         case .truncate: "ftruncate"
         case .socket: "socket"
+        case .socketPair: "socketpair"
         case .accept: "accept"
         case .bind: "bind"
         case .listen: "listen"
@@ -87,6 +93,8 @@ public enum SystemCall {
         case .monotonicClock, .wallClock: "clock_gettime"
         case .randomNumber: "getrandom"
         case .startThread: "pthread_create"
+        case .spawn: "posix_spawn"
+        case .reap: "waitpid"
         }
     }
 
@@ -94,7 +102,8 @@ public enum SystemCall {
     var path: String? {
         switch self {
         case .open(let path), .unlink(let path), .makeDirectory(let path), .access(let path),
-            .rename(let path), .openDirectory(let path), .statusOfPath(let path):
+            .rename(let path), .openDirectory(let path), .statusOfPath(let path),
+            .spawn(let path):
             path
         default: nil
         }
@@ -104,6 +113,7 @@ public enum SystemCall {
     public var descriptor: Int32? {
         switch self {
         case .read(let descriptor, _), .write(let descriptor, _), .receive(let descriptor, _),
+            .peek(let descriptor, _),
             .send(let descriptor, _, _), .close(let descriptor), .status(let descriptor),
             .lock(let descriptor), .reserve(let descriptor), .truncate(let descriptor),
             .accept(let descriptor), .bind(let descriptor, _), .listen(let descriptor),
