@@ -16,7 +16,7 @@ public struct MetricsPage: Sendable {
     private let certificates: CertificateStatus
     private let upstreamHealth: @Sendable () -> UpstreamHealthStatus
     private let admin: AdminAccess
-    private let drained: @Sendable () -> [(upstream: String, server: String)]
+    private let drainStates: @Sendable () -> [ServerDrainState]
     private let memory: MemoryReport
     private let rateLimits: @Sendable () -> RateLimitStatus
 
@@ -30,7 +30,7 @@ public struct MetricsPage: Sendable {
     ///   - certificates: Those that are shown to clients.
     ///   - upstreamHealth: What the checks of upstream servers know; asked for each page.
     ///   - admin: How requests for changes ended.
-    ///   - drained: Servers that operators took out of service; asked for each page.
+    ///   - drainStates: Which servers operators took out of service; asked for each page.
     ///   - memory: What is known about the memory of the process.
     ///   - rateLimits: What the tables of rate limits hold; asked for each page.
     public init(
@@ -41,7 +41,7 @@ public struct MetricsPage: Sendable {
         certificates: CertificateStatus = CertificateStatus(),
         upstreamHealth: @escaping @Sendable () -> UpstreamHealthStatus = { UpstreamHealthStatus() },
         admin: AdminAccess = AdminAccess(),
-        drained: @escaping @Sendable () -> [(upstream: String, server: String)] = { [] },
+        drainStates: @escaping @Sendable () -> [ServerDrainState] = { [] },
         memory: MemoryReport = MemoryReport(),
         rateLimits: @escaping @Sendable () -> RateLimitStatus = { RateLimitStatus() }
     ) {
@@ -55,7 +55,7 @@ public struct MetricsPage: Sendable {
         self.certificates = certificates
         self.upstreamHealth = upstreamHealth
         self.admin = admin
-        self.drained = drained
+        self.drainStates = drainStates
         self.memory = memory
         self.rateLimits = rateLimits
     }
@@ -67,7 +67,7 @@ public struct MetricsPage: Sendable {
         appendRequests(routes, to: &text)
         appendRoutes(routes, to: &text)
         appendUpstreams(upstreamHealth(), to: &text)
-        appendAdmin(admin, drained: drained(), to: &text)
+        appendAdmin(admin, drainStates(), to: &text)
         appendFailures(to: &text)
         appendRateLimits(rateLimits(), to: &text)
         appendConnections(to: &text)

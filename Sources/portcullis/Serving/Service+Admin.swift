@@ -24,7 +24,7 @@ extension Service: AdminControl {
             claimStore: { [claims] in claims.store.map { ClaimStoreStatus($0) } },
             certificates: certificates,
             upstreamHealth: { health.assumeIsolated { $0.status } },
-            admin: access, drained: { self.assumeIsolated { $0.drained } },
+            admin: access, drainStates: { self.assumeIsolated { $0.drainStates } },
             memory: memory,
             rateLimits: { self.assumeIsolated { $0.serving.limits.status } })
         let pages = AdminPages(
@@ -100,12 +100,14 @@ extension Service: AdminControl {
                 serversLeft: left, silentLoops: loops.count { $0 == nil }, warning: warning))
     }
 
-    /// Every address that is drained, for metrics.
-    var drained: [(upstream: String, server: String)] {
+    /// Every address of an upstream, and whether it is drained, for metrics.
+    var drainStates: [ServerDrainState] {
         serving.configuration.upstreams.flatMap { upstream in
-            serving.addresses(of: upstream).map(\.description)
-                .filter { drains.isDraining($0, of: upstream.name) }
-                .map { (upstream.name, $0) }
+            serving.addresses(of: upstream).map(\.description).map {
+                ServerDrainState(
+                    upstream: upstream.name, server: $0,
+                    isDraining: drains.isDraining($0, of: upstream.name))
+            }
         }
     }
 
