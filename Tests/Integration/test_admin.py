@@ -15,7 +15,7 @@ from harness.origin import Gate, wait_until
 from harness.proxy import free_port
 from harness.websocket import open_websocket
 from test_operations import reload
-from test_upstream_health import listen_at, named, names, resolver  # noqa: F401
+from test_upstream_health import listen_at, named, names  # noqa: F401
 
 TOKEN = "a-token-of-the-operator-0123456789"
 OTHER = "another-token-of-the-operator-0123"
