@@ -64,7 +64,8 @@ struct AccessTokenTests {
                 == [ClaimOutcome](repeating: .unavailable(.denied), count: 3))
         #expect(await google.tokenRequests.count == 2)
         let claims = await google.claims
-        #expect(claims.count == 6)
+        // Whoever was slow to begin has never seen the first token.
+        #expect((4...6).contains(claims.count))
         #expect(claims.filter { $0.contains("Bearer token-1\r\n") }.count == 3)
     }
 
