@@ -27,6 +27,7 @@ let fakeSurroundings = Surroundings(
     environment: { name in
         switch name {
         case "TEAM": "edge"
+        case "OTLP_AUTHORIZATION": "Bearer of-the-collector"
         case "API_KEY": "AIza-from-the-environment"
         case "SENTINEL_PASSWORD": "of the sentinels"
         default: nil
@@ -52,7 +53,7 @@ struct ExampleTests {
 
     /// The example with every optional key switched on.
     var everything: String {
-        text.replacing(/\n#(?=[a-z_]+ = )/, with: "\n")
+        text.replacing(/\n#(?=[a-z_]+ = |\[)/, with: "\n")
     }
 
     @Test("passes as it is, on a machine that has none of its files")
@@ -68,6 +69,7 @@ struct ExampleTests {
         let lines = text.replacing("store = \"file\"", with: "store = \"\(store.rawValue)\"")
             .split(separator: "\n", omittingEmptySubsequences: false)
         return lines.map { line in
+            if line.hasPrefix("#[") { return String(line.dropFirst()) }
             guard let match = line.prefixMatch(of: /\#?([a-z_]+)\ =/) else { return String(line) }
             let isForeign = StoreKind.owners(of: String(match.1)).map { !$0.contains(store) }
             return (isForeign == true ? "#" : "") + line.trimmingPrefix("#")
@@ -99,7 +101,10 @@ struct ExampleTests {
 
     @Test(
         "shows the defaults",
-        arguments: ["[server]", "[log]", "[replay]", "[[listener]]", "[project.NAME]", "[[route]]"])
+        arguments: [
+            "[server]", "[log]", "[tracing]", "[replay]", "[[listener]]", "[project.NAME]",
+            "[[route]]",
+        ])
     func defaults(table: String) throws {
         let (configuration, _) = Configuration.load(
             text: text, fileName: "proxy.conf.example", surroundings: .empty)
@@ -107,6 +112,16 @@ struct ExampleTests {
         switch table {
         case "[server]": #expect(example.server == Server())
         case "[log]": #expect(example.log == Log())
+        case "[tracing]":
+            #expect(example.tracing == nil)
+            let (full, _) = Configuration.load(
+                text: everything(for: .file), fileName: "proxy.conf.example",
+                surroundings: fakeSurroundings)
+            var tracing = Tracing(url: "http://127.0.0.1:4318/v1/traces")
+            tracing.headers = [("Authorization", "Bearer of-the-collector")]
+            tracing.authorityFile = "/etc/portcullis/ca.pem"
+            tracing.egressProxy = .tcp(host: "proxy.internal", port: 3128)
+            #expect(full?.tracing == tracing)
         case "[replay]": #expect(example.replay == ReplaySettings())
         case "[[listener]]":
             var listener = Listener(

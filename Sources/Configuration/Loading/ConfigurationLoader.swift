@@ -31,6 +31,7 @@ struct ConfigurationLoader {
         let server = readServer(reader)
         let logSettings = readLog(reader)
         let admin = readAdmin(reader)
+        let tracing = readTracing(reader)
         let listeners = readListeners(reader)
         checkAddresses(listeners, admin: admin)
         let projects = readProjects(reader)
@@ -42,6 +43,7 @@ struct ConfigurationLoader {
         configuration.server = server
         configuration.log = logSettings
         configuration.admin = admin?.value
+        configuration.tracing = tracing
         configuration.replay = replay.settings
         configuration.listeners = listeners.map(\.value)
         configuration.projects = projects

@@ -16,7 +16,9 @@ extension ConfigurationLoader {
         if let proxy = table.setting("egress_proxy") {
             source.egressProxy = proxy.string(readEgressProxy)
         }
-        source.keysHeaders = readKeysHeaders(table)
+        source.keysHeaders = readRequestFields(
+            "jwks_headers", of: table, ours: ["if-none-match"],
+            hint: "jwks_headers = { X-Goog-Api-Key = { env = \"API_KEY\" } }")
         guard case .file = source.keys else { return }
         for key in ["jwks_ca", "egress_proxy", "jwks_headers"] {
             table.setting(key)?.hasNoEffect(because: "\"jwks\" is a file")
@@ -69,35 +71,41 @@ extension ConfigurationLoader {
         return .tcp(host: url.host, port: port)
     }
 
-    private func readKeysHeaders(_ project: TableReader) -> [(name: String, value: String)] {
-        guard let setting = project.setting("jwks_headers") else { return [] }
+    /// Fields of requests that the proxy makes itself; their values may be secrets.
+    ///
+    /// - Parameters:
+    ///   - ours: Names, in lower case, of fields that such a request has already, beside those of
+    ///     every request.
+    ///   - hint: What the key looks like.
+    func readRequestFields(_ key: String, of table: TableReader, ours: [String], hint: String)
+        -> [(name: String, value: String)]
+    {
+        guard let setting = table.setting(key) else { return [] }
         guard setting.node.kind == .table else {
-            setting.wrongType(
-                "a table", hint: "jwks_headers = { X-Goog-Api-Key = { env = \"API_KEY\" } }")
+            setting.wrongType("a table", hint: hint)
             return []
         }
         var headers: [(name: String, value: String)] = []
         var seen: Set<String> = []
         for node in setting.node.children {
             let header = Setting(
-                label: "\(quoted(node.key)) in \"jwks_headers\" of \(project.label)", node: node,
-                log: log,
+                label: "\(quoted(node.key)) in \"\(key)\" of \(table.label)", node: node, log: log,
                 isSecret: true)
-            checkHeaderName(header, seen: &seen)
+            checkHeaderName(header, ours: ours, seen: &seen)
             if let value = readSecret(header, .fieldValue) { headers.append((node.key, value)) }
         }
         return headers
     }
 
-    private func checkHeaderName(_ header: Setting, seen: inout Set<String>) {
+    private func checkHeaderName(_ header: Setting, ours: [String], seen: inout Set<String>) {
         let name = header.node.key
-        let ours = [
+        let everywhere = [
             "host", "connection", "content-length", "transfer-encoding", "te", "upgrade",
-            "accept-encoding", "if-none-match",
+            "accept-encoding",
         ]
         if (try? checkFieldName(name)) == nil {
             log.error("\(header.label) is not a field name", at: header.node.keyRegion)
-        } else if ours.contains(name.lowercased()) {
+        } else if (everywhere + ours).contains(name.lowercased()) {
             log.error("\(header.label) is set by the proxy itself", at: header.node.keyRegion)
         } else if !seen.insert(name.lowercased()).inserted {
             log.error("\(header.label) is there twice", at: header.node.keyRegion)

@@ -4,7 +4,7 @@ struct Schema {
     let keys: [String]
 
     static let root = Schema(keys: [
-        "server", "log", "admin", "listener", "project", "upstream", "replay", "route",
+        "server", "log", "admin", "tracing", "listener", "project", "upstream", "replay", "route",
     ])
 
     static let server = Schema(keys: [
@@ -19,6 +19,11 @@ struct Schema {
     static let log = Schema(keys: ["level", "format", "access"])
 
     static let admin = Schema(keys: ["listen", "token_file"])
+
+    static let tracing = Schema(keys: [
+        "otlp", "service_name", "sample", "parents", "headers", "ca", "egress_proxy", "timeout",
+        "queue",
+    ])
 
     static let listener = Schema(
         keys: [
@@ -91,7 +96,7 @@ struct Schema {
 
     /// Every table, with the name that tests report.
     static let all: [(name: String, schema: Schema)] = [
-        ("root", root), ("server", server), ("log", log), ("admin", admin),
+        ("root", root), ("server", server), ("log", log), ("admin", admin), ("tracing", tracing),
         ("listener", listener), ("listener.tls", listenerTLS), ("certificates", certificate),
         ("upstream.tls", upstreamTLS), ("limits", limits), ("project", project), ("secret", secret),
         ("client_fingerprints", fingerprints), ("upstream", upstream), ("timeouts", timeouts),

@@ -10,6 +10,8 @@ public struct Configuration: Sendable {
     public var log = Log()
     /// `[admin]`; nil when there is none.
     public var admin: Admin?
+    /// `[tracing]`; nil when there is none.
+    public var tracing: Tracing?
     /// `[replay]`.
     public var replay = ReplaySettings()
     /// In file order, at least one.

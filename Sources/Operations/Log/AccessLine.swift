@@ -60,11 +60,18 @@ struct AccessLine {
         redact(record.target)
         line.field("target", text: target, limit: Self.targetLimit, format)
         line.field("protocol", word: record.protocolVersion, format)
+        if let trace = record.trace { append(trace, format, to: &line) }
         if let session = record.session { append(session, format, to: &line) }
         let userAgent = record.userAgent
         if !userAgent.isEmpty {
             line.field("user_agent", text: userAgent, limit: 256, format)
         }
+    }
+
+    @inline(never)
+    private func append(_ trace: RequestTrace, _ format: Log.Format, to line: inout LineWriter) {
+        line.field("trace_id", hexadecimal: trace.traceID.high, trace.traceID.low, format)
+        line.field("span_id", hexadecimal: trace.spanID, nil, format)
     }
 
     @inline(never)

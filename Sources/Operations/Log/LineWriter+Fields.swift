@@ -87,6 +87,25 @@ extension LineWriter {
         append(decimal: number)
     }
 
+    /// Appends a field whose value is sixteen hexadecimal digits, or twice as many.
+    mutating func field(
+        _ name: StaticString, hexadecimal first: UInt64, _ second: UInt64?, _ format: Log.Format
+    ) {
+        appendName(name, format)
+        if format == .json { append("\"") }
+        append(hexadecimal: first)
+        if let second { append(hexadecimal: second) }
+        if format == .json { append("\"") }
+    }
+
+    /// Appends sixteen digits in lower case.
+    mutating func append(hexadecimal value: UInt64) {
+        for shift in stride(from: UInt64(60), through: 0, by: -4) {
+            let digit = UInt8(truncatingIfNeeded: value >> shift & 15)
+            append(byte: digit < 10 ? UInt8(ascii: "0") + digit : UInt8(ascii: "a") + digit - 10)
+        }
+    }
+
     /// Appends a field that is there when it is true.
     @inline(__always)
     mutating func flag(_ name: StaticString, _ format: Log.Format) {

@@ -19,6 +19,7 @@ public struct MetricsPage: Sendable {
     private let drainStates: @Sendable () -> [ServerDrainState]
     private let memory: MemoryReport
     private let rateLimits: @Sendable () -> RateLimitStatus
+    private let spans: SpanQueue
 
     /// Makes the page.
     ///
@@ -33,6 +34,7 @@ public struct MetricsPage: Sendable {
     ///   - drainStates: Which servers operators took out of service; asked for each page.
     ///   - memory: What is known about the memory of the process.
     ///   - rateLimits: What the tables of rate limits hold; asked for each page.
+    ///   - spans: The spans that wait.
     public init(
         version: String, loops: [LoopMetrics], log: LogWriter, reloads: ReloadStatus,
         upgrades: UpgradeStatus = UpgradeStatus(),
@@ -43,8 +45,10 @@ public struct MetricsPage: Sendable {
         admin: AdminAccess = AdminAccess(),
         drainStates: @escaping @Sendable () -> [ServerDrainState] = { [] },
         memory: MemoryReport = MemoryReport(),
-        rateLimits: @escaping @Sendable () -> RateLimitStatus = { RateLimitStatus() }
+        rateLimits: @escaping @Sendable () -> RateLimitStatus = { RateLimitStatus() },
+        spans: SpanQueue = SpanQueue()
     ) {
+        self.spans = spans
         self.version = version
         self.loops = loops
         self.log = log
@@ -73,6 +77,7 @@ public struct MetricsPage: Sendable {
         appendConnections(to: &text)
         appendLimits(memory.status, merged(loops.map(\.allListeners)), to: &text)
         appendForwarding(merged(loops.map(\.allListeners)), to: &text)
+        appendTracing(spans, to: &text)
         appendTLS(certificates, merged(loops.map(\.allListeners)), to: &text)
         appendKeySets(to: &text)
         appendClaims(claimStore(), to: &text)

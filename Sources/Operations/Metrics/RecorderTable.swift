@@ -21,6 +21,9 @@ final class RecorderTable {
     let access: Log.Access
     /// Names, escaped for the log.
     let names: ConfigurationNames
+    /// The same for spans; made when there is one.
+    private(set) lazy var spanNames = SpanNames(configuration)
+    private let configuration: Configuration
     private let metrics: LoopMetrics
     private let routeTable: RouteTable
     private let upstreamNames: [String]
@@ -38,6 +41,7 @@ final class RecorderTable {
     /// Prepares what records of this configuration need.
     init(_ configuration: Configuration, metrics: LoopMetrics) {
         self.metrics = metrics
+        self.configuration = configuration
         access = configuration.log.access
         names = ConfigurationNames(configuration)
         routeTable = configuration.routes

@@ -20,6 +20,10 @@ public final class WorkerRecorder: RequestRecorder {
     /// The newest first. The old one is needed as long as a reload drains.
     private var tables: [RecorderTable] = []
     private var listeners: [(name: String, counters: ListenerCounters)] = []
+    private let spans: SpanQueue?
+    private var spanLine = SpanLine()
+    /// Spans that were not handed over yet; made when there is one.
+    private var spanChunk: LogChunk?
     private var explainedAt = Int64.min
     private var unexplained = 0
 
@@ -29,7 +33,11 @@ public final class WorkerRecorder: RequestRecorder {
     ///   - metrics: Counters that nobody else writes.
     ///   - writer: Where access-log lines go.
     ///   - events: Where a debug secret is explained.
-    public init(metrics: LoopMetrics, writer: LogWriter, events: any EventLog) {
+    ///   - spans: Where spans of recorded traces go.
+    public init(
+        metrics: LoopMetrics, writer: LogWriter, events: any EventLog, spans: SpanQueue? = nil
+    ) {
+        self.spans = spans
         self.metrics = metrics
         self.writer = writer
         self.events = events
@@ -40,6 +48,7 @@ public final class WorkerRecorder: RequestRecorder {
         count(record, table)
         if record.isDebugSecret { explainDebugSecret(record, table) }
         if AccessLine.isWanted(record, table.access) { append(record, table) }
+        if let trace = record.trace, trace.isSampled { appendSpans(record, trace, table) }
     }
 
     public func connection(_ event: ConnectionEvent, listener: String) {
@@ -81,6 +90,36 @@ public final class WorkerRecorder: RequestRecorder {
 
     public func flush() {
         writer.enqueue(&chunk)
+        if spanChunk != nil { flushSpans() }
+    }
+
+    private func flushSpans() {
+        guard let spans, var chunk = spanChunk else { return }
+        // Out of its place while it is emptied: two owners would copy it.
+        spanChunk = nil
+        spans.enqueue(&chunk)
+        spanChunk = chunk
+    }
+
+    private func appendSpans(_ record: RequestRecord, _ trace: RequestTrace, _ table: RecorderTable)
+    {
+        guard let spans else { return }
+        let names = table.spanNames
+        var chunk = spanChunk ?? LogChunk()
+        spanChunk = nil
+        if !chunk.hasRoomForLine { spans.enqueue(&chunk) }
+        _ = chunk.appendLine {
+            spanLine.appendServer(record, trace, names, to: &$0)
+            $0.append(",")
+        }
+        if record.upstreamMicroseconds != nil {
+            if !chunk.hasRoomForLine { spans.enqueue(&chunk) }
+            _ = chunk.appendLine {
+                spanLine.appendClient(record, trace, names, to: &$0)
+                $0.append(",")
+            }
+        }
+        spanChunk = chunk
     }
 
     private func append(_ record: RequestRecord, _ table: RecorderTable) {

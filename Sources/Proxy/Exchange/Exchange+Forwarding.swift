@@ -21,6 +21,7 @@ extension Exchange {
         record.upstream = route.upstream
         let pool = pools[route.upstream]
         let begun = MonotonicInstant.now
+        if record.trace != nil { noteUpstreamStart(begun) }
         defer {
             record.upstreamMicroseconds =
                 MonotonicInstant.now.microseconds(since: begun) - record.tunnelMicroseconds
@@ -45,6 +46,7 @@ extension Exchange {
             isUntouched = isUntouched && (failure.isRefused || !upload.hasSunk)
             if client.isAborted || !maySendAgain(failure, pool, &attempts) { break }
         }
+        if attempts.retries > 0 { record.trace?.resendCount = attempts.retries }
         if isUntouched { await release(client) }
         switch end {
         case .success(let fate): return fate

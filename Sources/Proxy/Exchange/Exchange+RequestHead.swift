@@ -86,6 +86,7 @@ extension Exchange {
         case .forwardedFor, .forwardedProto, .forwardedHost, .forwarded: return false
         case .forwardedOther: return client.isPeerTrusted
         case .appCheckToken: return route.forwardsToken
+        case .traceparent, .tracestate: return record.trace == nil
         case .webSocketProtocol, .webSocketAccept: return false
         case .webSocketKey, .webSocketOther: return head.wantsWebSocket
         default: return true
@@ -137,6 +138,7 @@ extension Exchange {
         out.append(record.requestID)
         out.append("\r\n")
         writeForwardingFields(client, bytes, out)
+        if let trace = record.trace { writeTrace(trace, bytes, out) }
         if route.sendsForwarded { writeForwarded(client, bytes, out) }
         if let certificate = client.session?.client {
             out.append("X-Client-Cert-Subject: ")

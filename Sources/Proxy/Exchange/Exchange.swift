@@ -85,6 +85,7 @@ final class Exchange {
             return await refuse(client, .overloaded)
         }
         identify(client)
+        if let tracing = serving.tracing { beginTrace(client, tracing) }
         if client.session != nil && isMisdirected(client) {
             record.failure = .misdirected
             return await refuse(client, .misdirectedRequest)

@@ -37,8 +37,8 @@ struct RequestIDGenerator {
         return nibbles &+ 0x3030_3030_3030_3030 &+ letters &* 0x27
     }
 
-    /// xoroshiro128+ (Blackman and Vigna).
-    private mutating func nextWord() -> UInt64 {
+    /// Random bits: xoroshiro128+ (Blackman and Vigna).
+    mutating func nextWord() -> UInt64 {
         let (first, second) = state
         let mixed = first ^ second
         state = (

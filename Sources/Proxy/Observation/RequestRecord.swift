@@ -125,6 +125,9 @@ public final class RequestRecord {
     /// Microseconds that the claim took.
     public var claimMicroseconds: Int64 = 0
 
+    /// The request's place in a trace; nil where requests are not traced.
+    public var trace: RequestTrace?
+
     /// A record for the first request.
     public init() {}
 
@@ -141,6 +144,7 @@ public final class RequestRecord {
         protocolVersion = "http/1.1"
         if !peerAddress.isEmpty { peerAddress = "" }
         isForwardedMalformed = false
+        if trace != nil { trace = nil }
         route = nil
         verdict = nil
         action = nil

@@ -29,8 +29,10 @@ public final class ServingConfiguration: Sendable {
     let claimPatience: Int64
     /// The same for a monitored one (pitfall M1).
     let monitoredClaimPatience: Int64
-    /// Requests may be logged, so their text is kept.
+    /// Requests may be logged or traced, so their text is kept.
     let logsAccess: Bool
+    /// How requests are traced; nil: they are not.
+    let tracing: RequestTracing?
     /// Certificates, ours and those of authorities.
     public let tls: ServedTLS
     /// Rate limits, with what every client has used of them.
@@ -70,7 +72,8 @@ public final class ServingConfiguration: Sendable {
         limitedUseLifetime = configuration.replay.limitedUseMaxLifetime.components.seconds
         claimPatience = configuration.replay.timeout.nanoseconds
         monitoredClaimPatience = configuration.replay.monitorPatience.nanoseconds
-        logsAccess = configuration.log.access != .off
+        tracing = configuration.tracing.map(RequestTracing.init)
+        logsAccess = configuration.log.access != .off || tracing != nil
         hasFingerprints = fingerprints.contains { !$0.isEmpty }
     }
 

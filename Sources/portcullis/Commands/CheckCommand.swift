@@ -27,6 +27,7 @@ struct CheckCommand {
         printCertificates(certificates, configuration)
         printProjects(configuration)
         printUpstreams(configuration)
+        printTracing(configuration)
         return .done
     }
 
@@ -178,6 +179,18 @@ struct CheckCommand {
     private func speaks(_ upstream: Upstream) -> String {
         let name = upstream.serverProtocol.rawValue
         return upstream.tls.map { "\(name) over TLS with \($0.name)" } ?? name
+    }
+
+    private func printTracing(_ configuration: Configuration) {
+        guard let tracing = configuration.tracing else { return }
+        var table = TextTable(["otlp", "service", "of new traces", "continues traces of"])
+        let percent = UInt32((tracing.share * 100_000_000).rounded())
+        table.append([
+            redacted(tracing.url), tracing.serviceName, formatShare(percent),
+            tracing.parents == .all ? "everybody" : "trusted proxies",
+        ])
+        console.print("\nTracing:")
+        console.print(table.description)
     }
 
     private func printUpstreams(_ configuration: Configuration) {

@@ -26,7 +26,8 @@ extension Service: AdminControl {
             upstreamHealth: { health.assumeIsolated { $0.status } },
             admin: access, drainStates: { self.assumeIsolated { $0.drainStates } },
             memory: memory,
-            rateLimits: { self.assumeIsolated { $0.serving.limits.status } })
+            rateLimits: { self.assumeIsolated { $0.serving.limits.status } },
+            spans: tracing.queue)
         let pages = AdminPages(
             metrics: page, readiness: readiness, access: access, control: self, events: log)
         let admin = AdminServer(loop: loop, pages: pages, events: log)

@@ -12,6 +12,9 @@ internal import TLS
 /// SIGHUP reloads, SIGUSR2 hands over to a new binary, SIGTERM and SIGINT drain; a second one of
 /// these ends the process at once.
 actor Service {
+    /// How long the last spans may take, once nothing is served any more.
+    private static let spanFlushTime = Duration.seconds(5)
+
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -60,6 +63,8 @@ actor Service {
     var heir: (process: Int32, sockets: Set<Int32>)?
     /// What the loops have, or are about to get.
     private(set) var serving: ServingConfiguration
+    /// Sends the spans of traced requests.
+    let tracing: SpanExporter
     /// The process is ending.
     private(set) var isDraining = false
     /// Another configuration is about to be put in place.
@@ -103,6 +108,7 @@ actor Service {
             keepsState: keepsState, earlierPlace: handover?.claimStore, log: log)
         serving = ServingConfiguration(
             configuration, addresses: configuration.upstreams.map { _ in [] })
+        tracing = SpanExporter(loop: loop, version: Help.version, log: log)
         names = NameBook(loop: loop, log: log)
         health = HealthChecker(
             loop: loop, version: Help.version, log: log,
@@ -200,10 +206,12 @@ actor Service {
         try openAdmin(configuration.admin, metrics)
         let keys = await keeper.start()
         let keeper = keeper
+        await tracing.adopt(configuration.tracing)
         try await server.start(
             serving, keys: keys, store: store,
-            makeRecorder: { [writer, log] index in
-                WorkerRecorder(metrics: metrics[index], writer: writer, events: log)
+            makeRecorder: { [writer, log, spans = tracing.queue] index in
+                WorkerRecorder(
+                    metrics: metrics[index], writer: writer, events: log, spans: spans)
             },
             requestRefetch: { keeper.refetch($0) })
         // What came while the loops were made found nobody to tell.
@@ -281,6 +289,7 @@ actor Service {
         CrashLine.adopt(isJSON: configuration.log.format == .json)
         let keys = await keeper.update(projects: configuration.projects)
         await keepDraining()
+        await tracing.adopt(configuration.tracing)
         await server.adopt(next, keys: keys)
         claims.adopt(configuration.replay)
         serving = next
@@ -379,6 +388,7 @@ actor Service {
         let cut = await server.drain(timeout: timeout)
         await keeper.stop()
         await health.stop()
+        await tracing.stop(within: Self.spanFlushTime)
         await admin?.server.stop()
         admin = nil
         log.log(.info, "stopped", [("connections_cut", String(cut))])
