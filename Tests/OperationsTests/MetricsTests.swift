@@ -169,7 +169,8 @@ struct MetricsTests {
             "failure": Set(RequestFailure.allCases.map(\.rawValue)),
             "kind": Set(MalformedMessage.Kind.allCases.map(\.rawValue)),
             "result": Set(
-                ["hit", "miss", "success", "failure"] + ClaimResult.allCases.map(\.rawValue)
+                ["hit", "miss", "success", "failure", "exported", "failed", "dropped"]
+                    + ClaimResult.allCases.map(\.rawValue)
                     + AdminAccess.Outcome.allCases.map(\.rawValue)),
             "version": ["1.2.3"],
             "le": Set(Histogram.Scale.requests.bounds.map(\.label) + ["+Inf"]),

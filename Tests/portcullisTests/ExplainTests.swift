@@ -76,6 +76,16 @@ struct ExplainTests {
         #expect(run.output.last?.hasSuffix("is forwarded to api") == true)
     }
 
+    @Test(
+        "H6: forwarding fields do not choose the client, and explain says so",
+        arguments: ["X-Forwarded-For: 192.0.2.1", "forwarded: for=192.0.2.1"])
+    func forwardingFields(line: String) {
+        let run = explain("GET", "http://api.example.com/quarter", "-H", line)
+        #expect(run.text.contains("client_ip 127.0.0.1 is at"))
+        #expect(run.text.contains("caution     who asks is --client-ip"))
+        #expect(!explain("GET", "http://api.example.com/quarter").text.contains("--client-ip"))
+    }
+
     @Test("the token may come in its field, or from the standard input")
     func tokenSources() {
         let token = TestIssuer.standard.token()

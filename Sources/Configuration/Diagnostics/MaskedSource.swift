@@ -2,8 +2,8 @@
 /// only its shape shows.
 ///
 /// The file may be broken in any way, so this goes by lines, not by the parsed document, and by
-/// what is known to be harmless, not by what is known to be secret: in `[project.*]`, `[admin]` and
-/// `[replay]` a line is shown only when its key is one that never holds a secret. A misspelt
+/// what is known to be harmless, not by what is known to be secret: in `[project.*]`, `[admin]`,
+/// `[tracing]` and `[replay]` a line is shown only when its key is one that never holds a secret. A misspelt
 /// `jwks_headers` stays masked.
 struct MaskedSource {
     private var lines: [String] = []
@@ -74,6 +74,9 @@ struct MaskedSource {
         case "project":
             let harmless = Schema.project.keys.filter { $0 != "jwks_headers" }
             return path.count < 3 || !harmless.contains(path[2])
+        case "tracing":
+            let harmless = Schema.tracing.keys.filter { $0 != "headers" }
+            return path.count < 2 || !harmless.contains(path[1])
         case "admin": return path.count < 2 || !Schema.admin.keys.contains(path[1])
         case "replay":
             let harmless = Schema.replay.keys.filter {
@@ -87,7 +90,8 @@ struct MaskedSource {
 
     /// URLs with a user or a query, where people put passwords and API keys.
     private static func mayHoldCredentials(_ value: Substring, in section: [String]) -> Bool {
-        ["project", "replay"].contains(section.first) && value.contains { $0 == "@" || $0 == "?" }
+        ["project", "replay", "tracing"].contains(section.first)
+            && value.contains { $0 == "@" || $0 == "?" }
     }
 
     /// Replaces every letter and digit from `start`, so that columns stay what they were.

@@ -144,6 +144,9 @@ struct ExplainCommand {
         let client = EnforcedClient(sent, route, judgement, clientIP: request.clientIP)
         console.print("\nDecision")
         line("client", client.description)
+        if request.hasForwardingField {
+            line("caution", "who asks is --client-ip: forwarding fields count from trusted_proxies")
+        }
         let provisos = Provisos(judgement, use, route)
         for caution in provisos.cautions { line("caution", caution) }
         let upstream = RouteWording(configuration).upstream(of: route)

@@ -24,6 +24,11 @@ struct ExplainRequest: Equatable {
     /// Whether key sets may be fetched; nothing else is ever sent.
     var fetchesKeys = false
 
+    /// A field says whom the request is forwarded for; of whom that is believed, a listener knows.
+    var hasForwardingField: Bool {
+        fields.contains { ["x-forwarded-for", "forwarded"].contains($0.name.lowercased()) }
+    }
+
     private static let header = Option(names: ["-H", "--header"])
     private static let token = Option(names: ["--token"])
     private static let clientIP = Option(names: ["--client-ip"])

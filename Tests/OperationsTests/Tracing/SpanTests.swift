@@ -15,7 +15,7 @@ struct SpanTests {
         parentID: 0xb7ad_6b71_6920_3331, spanID: 0x10, isSampled: true)
 
     private func spans(_ record: RequestRecord) throws -> [[String: Any]] {
-        let names = SpanNames(exampleConfiguration(format: .text))
+        let names = SpanNames(try exampleConfiguration(format: .text))
         var writer = SpanLine()
         var trace = try #require(record.trace)
         trace.upstreamSpanID = 0x20
@@ -119,7 +119,7 @@ struct SpanTests {
         record.clientAddress = record.listener
         record.peerAddress = record.listener
         var chunk = LogChunk()
-        let names = SpanNames(exampleConfiguration())
+        let names = SpanNames(try exampleConfiguration())
         var writer = SpanLine()
         #expect(chunk.appendLine { writer.appendServer(record, Self.trace, names, to: &$0) })
         #expect(chunk.count < LogChunk.maximumLine)
