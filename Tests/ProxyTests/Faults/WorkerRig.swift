@@ -55,6 +55,7 @@
             }
 
             func upstream(_ event: UpstreamEvent, _ name: String) {}
+            func secured(upstream name: String, isResumed: Bool) {}
             func flush() {}
         }
     }
