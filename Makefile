@@ -1,9 +1,9 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz floods soak nights leniency replay stream deb clean
+.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz floods autobahn soak nights leniency replay stream deb clean
 
 help: ## list these targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 setup: ## install the Debian and Python packages that building and testing need
 	@scripts/setup.sh build test
@@ -42,6 +42,10 @@ leniency: setup ## 100,000 malformed requests beside nginx and HAProxy, and long
 
 floods: setup-bench build ## 20,000 silent and slow connections beside one client that behaves, and the same for nginx
 	bench/floods
+
+autobahn: setup ## every case of the Autobahn suite, those about limits and compression too, with the optimised build
+	swift build -c release --static-swift-stdlib --product portcullis
+	PORTCULLIS=.build/release/portcullis AUTOBAHN=1 .venv/bin/python -m pytest Tests/Integration/test_autobahn.py -s
 
 soak: setup ## ten minutes of mixed traffic; memory and descriptors must stay flat
 	swift build -c release --static-swift-stdlib --product portcullis

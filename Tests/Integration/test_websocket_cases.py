@@ -1,6 +1,6 @@
 """Frames as raw bytes, right and wrong, to an echo server: through the proxy every case ends byte for byte as without it.
 
-The kinds of cases are those of the Autobahn test suite (which is Python 2 to this day and does not run here):
+The kinds of cases are those of the Autobahn suite, which `test_autobahn.py` runs itself; here every byte is compared:
 framing, pings and pongs, reserved bits, opcodes, fragmentation, UTF-8, closing, size, compression.
 """
 

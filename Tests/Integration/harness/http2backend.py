@@ -1,11 +1,11 @@
 """A WebSocket backend that speaks HTTP/2 (RFC 8441), by two libraries that know nothing of each other's layer."""
 
 from h2.settings import SettingCodes
-from websockets.frames import Opcode
 from websockets.protocol import OPEN, SERVER, Protocol
 
 from . import http2
 from .stream import Body
+from .websocket import Echo
 
 OFFER = {SettingCodes.ENABLE_CONNECT_PROTOCOL: 1}
 
@@ -45,7 +45,7 @@ class Backend(http2.Origin):
         offered = exchange.request.get("sec-websocket-protocol") or ""
         exchange.head(200, *([("sec-websocket-protocol", "chat")] if "chat" in offered else []))
         websocket, request = Protocol(SERVER, state=OPEN, max_size=None), exchange.request
-        has_ended = False
+        has_ended, message = False, []
         while True:
             exchange.peer.wait(lambda: request.body_read.data or request.is_over or request.reset is not None
                                or exchange.peer.is_closed, "frames, or an end", within=60)
@@ -54,10 +54,7 @@ class Backend(http2.Origin):
             if not data:
                 break
             websocket.receive_data(data)
-            for frame in websocket.events_received():
-                if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
-                    send = websocket.send_text if frame.opcode is Opcode.TEXT else websocket.send_binary
-                    send(frame.data)
+            Echo._answer(websocket, message)
             for data in websocket.data_to_send():
                 # Nothing stands for the end: a server ends its side first (RFC 6455, section 7.1.1).
                 exchange.send(data, end=not data)
