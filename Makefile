@@ -1,6 +1,6 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz floods autobahn soak nights leniency replay stream deb clean
+.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz floods floods-h2 autobahn soak nights leniency replay stream deb clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -42,6 +42,11 @@ leniency: setup ## 100,000 malformed requests beside nginx and HAProxy, and long
 
 floods: setup-bench build ## 20,000 silent and slow connections beside one client that behaves, and the same for nginx
 	bench/floods
+
+floods-h2: setup ## what hostile HTTP/2 clients do to the waiting times of others, as a table, with the optimised build
+	swift build -c release --static-swift-stdlib --product portcullis
+	PORTCULLIS=.build/release/portcullis FLOOD_SECONDS=$${FLOOD_SECONDS:-5} \
+		.venv/bin/python -m pytest Tests/Integration/test_hostile_http2.py -s --timeout 600
 
 autobahn: setup ## every case of the Autobahn suite, those about limits and compression too, with the optimised build
 	swift build -c release --static-swift-stdlib --product portcullis

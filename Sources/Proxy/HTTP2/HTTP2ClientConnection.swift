@@ -21,6 +21,10 @@ final class HTTP2ClientConnection {
     /// When the streams that only wait for the client are looked at again.
     private var leftoversDueAt = MonotonicInstant.never
     private var isShuttingDown = false
+    /// Requests that have not begun, because too many came at once.
+    private var waiting: [HTTP2Stream] = []
+    private var round: MonotonicInstant
+    private var begunInRound = RequestTurns.ofConnection - RequestTurns.ofFreshConnection
 
     /// Takes a connection over. Nil without memory.
     ///
@@ -36,8 +40,9 @@ final class HTTP2ClientConnection {
         self.link = link
         state = origin.state
         idleSince = state.loop.now
+        round = state.loop.now
         link.owner = self
-        link.session.onRequest = { [unowned self] stream in begin(stream) }
+        link.session.onRequest = { [unowned self] stream in arrived(stream) }
         link.session.onRefusal = { [unowned self] in
             if isShuttingDown { return }
             state.recorder.connection(.limited(.http2Streams), listener: origin.listener.name)
@@ -50,9 +55,45 @@ final class HTTP2ClientConnection {
         if !link.isClosed { sleep() }
     }
 
-    private func begin(_ stream: HTTP2Stream) {
+    private func arrived(_ stream: HTTP2Stream) {
         origin.setActive(true)
         origin.countStream()
+        // The loop's clock moves once a round.
+        if round != state.loop.now {
+            round = state.loop.now
+            begunInRound = 0
+        }
+        if waiting.isEmpty && begunInRound < RequestTurns.ofConnection {
+            begunInRound += 1
+            return begin(stream)
+        }
+        waiting.append(stream)
+        if waiting.count == 1 { state.requestTurns.join(self) }
+    }
+
+    /// Requests wait for their turn.
+    var hasWaiting: Bool { !waiting.isEmpty }
+
+    /// Begins some of the requests that wait for their turn.
+    ///
+    /// - Returns: how many. What the client has given up meanwhile costs nobody a turn.
+    func beginWaiting(_ limit: Int) -> Int {
+        let due = waiting.prefix(limit)
+        waiting.removeFirst(due.count)
+        var count = 0
+        for stream in due {
+            if stream.isBroken {
+                stream.close()
+                continue
+            }
+            count += 1
+            begin(stream)
+        }
+        if !link.isClosed { sleep() }
+        return count
+    }
+
+    private func begin(_ stream: HTTP2Stream) {
         let request = ClientConnection(stream, of: origin)
         request.open()
         state.startServing(request)
@@ -142,6 +183,7 @@ extension HTTP2ClientConnection: HTTP2LinkOwner {
     }
 
     func linkClosed() {
+        waiting.removeAll()
         origin.end()
     }
 }

@@ -65,6 +65,8 @@ final class LoopState {
     let tlsScratch = ByteBuffer(capacity: 1024)
     /// Whose turn it is to compute a signature.
     let handshakes: HandshakeTurns
+    /// Whose turn it is to begin the requests that came all at once.
+    let requestTurns = RequestTurns()
     private var refusedHeaders = RefusedHeaders()
     /// Room for the bytes of WebSockets, whose tasks may run while `scratch` is in use.
     let tunnelScratch = ByteBuffer(capacity: TunnelLeg.chunk)

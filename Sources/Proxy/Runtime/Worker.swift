@@ -72,6 +72,7 @@ public actor Worker {
         loop.beforeSleep = { [recorder = state.recorder] in recorder.flush() }
         state.startServing = { connection in self.start(connection) }
         state.continueReading = { link in self.continueReading(link) }
+        state.requestTurns.scheduleRound = { self.beginRequestsSoon() }
         Task.immediate(executorPreference: loop) { await sweepRegularly() }
     }
 
@@ -183,6 +184,7 @@ public actor Worker {
         state.closeClaims()
         state.startServing = { _ in }
         state.continueReading = { _ in }
+        state.requestTurns.stop()
         state.recorder.flush()
         loop.stop()
     }
@@ -304,6 +306,15 @@ public actor Worker {
     private func readSoon(_ link: HTTP2Link) async {
         await Task.yield()
         link.owner?.linkHasMore()
+    }
+
+    private func beginRequestsSoon() {
+        Task.immediate(executorPreference: loop) { await beginRequests() }
+    }
+
+    private func beginRequests() async {
+        await Task.yield()
+        state.requestTurns.run()
     }
 
     private func serve(_ connection: ClientConnection) async {

@@ -126,13 +126,27 @@ def small_data():
         yield frame(DATA, 0, 1, b"a")
 
 
+def many_streams():
+    """As many requests as are allowed at once, none of which ends, and then another connection."""
+    for stream in range(1, 201, 2):
+        yield frame(HEADERS, END_HEADERS, stream, block(0x83))
+
+
+def stalled_windows():
+    """As many answers as are allowed at once, for which there is no window."""
+    yield frame(SETTINGS, 0, 0, struct.pack(">HI", 4, 0))
+    for stream in range(1, 201, 2):
+        yield frame(HEADERS, END_STREAM | END_HEADERS, stream, block(0x82, b"/1/x"))
+
+
 def reconnect():
     """Connections that say hello and go."""
     yield b""
 
 
 FLOODS = [rapid_reset, made_you_reset, continuation, empty_continuation, ping, settings, priority, unknown, empty_data,
-          padded_data, window_updates, window_games, hpack_bomb, table_sizes, small_data, reconnect]
+          padded_data, window_updates, window_games, hpack_bomb, table_sizes, small_data, many_streams, stalled_windows,
+          reconnect]
 
 
 def pieces(flood):
