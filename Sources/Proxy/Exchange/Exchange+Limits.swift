@@ -4,7 +4,7 @@ internal import Policy
 internal import Reactor
 
 /// How often a client may ask: the limit of the route, and the one on bad tokens
-/// (docs/decisions/0070-rate-limits.md).
+/// (docs/decisions/0072-rate-limits.md).
 extension Exchange {
     // MARK: Requests
 

@@ -7,7 +7,7 @@ internal import Synchronization
 /// Bounded: beyond `maxEntries` a client that has no bucket gets none of its own. It takes from one
 /// that its neighbourhood shares, so whoever fills the table with the addresses of one network is
 /// left with one bucket more, neither resets the buckets of others nor uses up those that strangers
-/// share, and takes no memory (docs/decisions/0070-rate-limits.md).
+/// share, and takes no memory (docs/decisions/0072-rate-limits.md).
 final class BucketTable: Sendable {
     private static let sharedBuckets = 4096
     private static let fewestShards = 16
