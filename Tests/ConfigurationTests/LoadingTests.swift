@@ -38,7 +38,9 @@ struct LoadingTests {
             [server]
             workers = 3
             state_directory = "/srv/state"
+            drain_delay = "5s"
             drain_timeout = "5m"
+            upgrade_timeout = "2m"
             token_cache = "1MiB"
             [log]
             level = "debug"
@@ -92,6 +94,8 @@ struct LoadingTests {
 
         #expect(configuration.server.workers == 3)
         #expect(configuration.server.stateDirectory == "/srv/state")
+        #expect(configuration.server.drainDelay == .seconds(5))
+        #expect(configuration.server.upgradeTimeout == .seconds(120))
         #expect(configuration.server.drainTimeout == .seconds(300))
         #expect(configuration.server.tokenCacheBytes == 1 << 20)
         #expect(configuration.log.level == .debug)

@@ -176,6 +176,26 @@ struct LogWriterTests {
         #expect(later.read { $0.contains("next") } == "\nwhole\nnext\n")
     }
 
+    @Test("O11: two processes that write to one pipe do not tear each other's lines")
+    func sharedPipe() throws {
+        let pipe = try Pipe(capacity: 4096)
+        let rounds = 4
+        for letter in ["a", "b"] {
+            Thread.start(named: "writer \(letter)") {
+                var output = LogOutput(descriptor: pipe.writer)
+                for round in 0..<rounds {
+                    let lines = (0..<20).map {
+                        String(repeating: letter, count: 1 + (round &* 97 &+ $0 &* 193) % 3000)
+                    }
+                    _ = output.writeInPieces(chunk(lines).bytes)
+                }
+            }
+        }
+        let text = pipe.read { text in text.count { $0 == "\n" } == 2 * 20 * rounds }
+        let torn = text.split(separator: "\n").filter { Set($0).count > 1 }
+        #expect(torn.isEmpty)
+    }
+
     @Test("writes what waits when it is shut down, and drops what comes later")
     func shutDown() throws {
         let pipe = try Pipe()

@@ -8,6 +8,9 @@ struct LogOutput {
     /// The last write succeeded.
     private(set) var isHealthy = true
 
+    /// What a pipe takes at once or not at all (PIPE_BUF, pipe(7)).
+    private static let atomicBytes = 4096
+
     /// An output to an open descriptor, which stays the caller's.
     init(descriptor: Int32) {
         self.descriptor = descriptor
@@ -34,6 +37,32 @@ struct LogOutput {
         }
         isHealthy = true
         return 0
+    }
+
+    /// Writes whole lines where another process writes, too: in pieces that do not tear each other's
+    /// lines, unless one is longer than a pipe takes at once.
+    ///
+    /// - Returns: as `write` does.
+    mutating func writeInPieces(_ lines: Span<UInt8>) -> Int {
+        var lost = 0
+        var begin = 0
+        while begin < lines.count {
+            let end = Self.pieceEnd(lines, from: begin)
+            lost += write(lines.extracting(begin..<end))
+            begin = end
+        }
+        return lost
+    }
+
+    /// Where a piece ends that begins at `begin`: behind as many lines as fit, and behind one at
+    /// least.
+    private static func pieceEnd(_ lines: Span<UInt8>, from begin: Int) -> Int {
+        var end = begin
+        for index in begin..<lines.count where lines[index] == UInt8(ascii: "\n") {
+            if end > begin && index + 1 - begin > atomicBytes { break }
+            end = index + 1
+        }
+        return end > begin ? end : lines.count
     }
 
     private mutating func fail(_ rest: Span<UInt8>) -> Int {

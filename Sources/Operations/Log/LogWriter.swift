@@ -56,6 +56,7 @@ public final class LogWriter: Sendable {
     private let state = Mutex(State())
     private let dropped = Atomic<UInt64>(0)
     private let errors = Atomic<UInt64>(0)
+    private let sharing = Atomic<Bool>(false)
     private let wakeUps: EventDescriptor
     private let ended: EventDescriptor
 
@@ -82,6 +83,11 @@ public final class LogWriter: Sendable {
 
     /// Failed writes so far: the reader is gone, the disk is full.
     public var writeErrors: UInt64 { errors.load(ordering: .relaxed) }
+
+    /// Whether another process writes to the same descriptor, so that lines need care to stay whole.
+    public func share(_ isShared: Bool) {
+        sharing.store(isShared, ordering: .relaxed)
+    }
 
     /// Starts the writer's thread.
     ///
@@ -183,7 +189,8 @@ public final class LogWriter: Sendable {
     private func write(_ chunk: LogChunk, to output: inout LogOutput) {
         var chunk = chunk
         let length = chunk.count
-        let lost = output.write(chunk.bytes)
+        let isShared = sharing.load(ordering: .relaxed)
+        let lost = isShared ? output.writeInPieces(chunk.bytes) : output.write(chunk.bytes)
         if lost > 0 {
             dropped.wrappingAdd(UInt64(lost), ordering: .relaxed)
             errors.wrappingAdd(1, ordering: .relaxed)

@@ -160,6 +160,7 @@ extension Service {
 
     /// Ends like SIGTERM does, but for what the new process has now.
     func leave(to process: Int32, _ waiter: Waiter) async -> ExitCode {
+        writer.share(true)
         for signal in signalsAfterUpgrade { Syscalls.kill(process, signal) }
         readiness.enter(.draining)
         let connections = await server.connectionCount()
@@ -251,6 +252,17 @@ extension Service {
         log.log(
             .info, "upgrade: this process has taken over",
             [("predecessor", String(predecessor.handover.process))])
+    }
+
+    /// Both processes write to one log until the old one has ended.
+    func shareLog(with process: Int32) async {
+        writer.share(true)
+        let waiter = Waiter(loop: loop)
+        while !isDraining && Syscalls.parentProcessIdentifier() == process {
+            _ = await waiter.wait(until: loop.now.advanced(by: .seconds(1)))
+        }
+        waiter.invalidate()
+        if !isDraining { writer.share(false) }
     }
 
     private var adminAddress: ListenAddress? { serving.configuration.admin?.listen }

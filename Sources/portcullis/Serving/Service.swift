@@ -152,6 +152,9 @@ actor Service {
             return .failure
         }
         Task.immediate(executorPreference: loop) { await resolveRegularly(waiter) }
+        if let handover {
+            Task.immediate(executorPreference: loop) { await shareLog(with: handover.process) }
+        }
         do {
             try await start(waiter, predecessor)
             whenServing()
@@ -222,11 +225,12 @@ actor Service {
             try await awaitTurn(after: predecessor, waiter)
         }
         try await server.startAccepting()
+        // Before anybody can ask: a balancer must not take a process out that only took over.
+        readiness.enter(.serving)
         runAdmin()
         if let predecessor { await takePlace(of: predecessor, waiter) }
         isServing = true
         names.waiter.wake()
-        readiness.enter(.serving)
         log.log(
             .info, "serving",
             [
