@@ -202,7 +202,8 @@ app_check = "off"
                 time.sleep(0.2 if not self.is_over else 0)
 
     def _lie(self):
-        answers = ["fail", "hang", "127.0.0.9 127.0.0.1", "127.0.0.1", "127.0.0.8 127.0.0.9 127.0.0.1"]
+        # Of three servers at most three addresses are wrong, and one is dead: fewer than a request may try.
+        answers = ["fail", "hang", "127.0.0.9 127.0.0.1", "127.0.0.1", "127.0.0.1 127.0.0.8"]
         while not self.is_over:
             self.night.names(self.random.choice(answers))
             self._note("answer of the resolver")
