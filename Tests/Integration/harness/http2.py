@@ -14,11 +14,16 @@ import h2.errors
 import h2.events
 import h2.exceptions
 import h2.settings
-from h2.connection import ConnectionState
+from h2.connection import ConnectionInputs, ConnectionState, H2ConnectionStateMachine
 
 from .client import HOST, PATIENCE
 from .listening import Server
 from .stream import Closed, Message
+
+# After GOAWAY what is under way goes on (RFC 9113, section 6.8), which the library does not know: it is closed for it, and
+# a frame that comes in the same piece is an error.
+for _state in (ConnectionState.CLIENT_OPEN, ConnectionState.SERVER_OPEN):
+    H2ConnectionStateMachine._transitions[(_state, ConnectionInputs.RECV_GOAWAY)] = (None, _state)
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -198,9 +203,6 @@ class Peer:
                 self.half(event.stream_id).reset = int(event.error_code)
             case h2.events.ConnectionTerminated():
                 self.goaways.append(event)
-                # What is under way goes on (RFC 9113, section 6.8), which the library does not know.
-                self.h2.state_machine.state = (
-                    ConnectionState.CLIENT_OPEN if self.h2.config.client_side else ConnectionState.SERVER_OPEN)
             case h2.events.PingAckReceived(): self.pongs += 1
 
     def head_came(self, half: Half):
