@@ -262,6 +262,7 @@ def judge(night, events, checkers, wrks, loads) -> dict:
     return {
         "asked": {checker.name: checker.asked for checker in checkers},
         "wrk": sum(run.requests for run in wrks), "h2load": sum(load.requests for load in loads),
+        "h2load unfinished": sum(load.unfinished for load in loads),
         "lines": night.log.total, "allowed": dict(allowed), "logged": dict(logged), "forbidden": forbidden}
 
 

@@ -96,6 +96,7 @@ class Events:
     """Everything that happens, in threads of its own; `windows` says when a backend was not well."""
 
     RELOADED, TOOK_OVER = '"configuration reloaded"', '"upgrade: this process has taken over"'
+    STARTED = '"upgrade: a new process starts"'
     NOT_RELOADED, FAILED = '"configuration not reloaded"', '"upgrade failed'
 
     def __init__(self, night, *, reloads: int, upgrades: int, restarts: int, stops: int):
@@ -164,13 +165,15 @@ app_check = "off"
         night = self.night
         night.replace_program()
         taken, failed = night.log.count(self.TOOK_OVER), night.log.count(self.FAILED)
-        reloaded = night.log.count(self.RELOADED)
+        reloaded, starts = night.log.count(self.RELOADED), night.log.count(self.STARTED)
         os.kill(night.pid, signal.SIGUSR2)
         if with_reload:
             os.kill(night.pid, signal.SIGHUP)
         night.log.wait((self.TOOK_OVER, self.FAILED), taken + failed, 60)
         assert night.log.count(self.FAILED) == failed, "an upgrade failed"
-        started = [line for line in night.log.others if "upgrade: a new process starts" in line][-1]
+        # Two processes write to the log: the older line may come later.
+        night.log.wait((self.STARTED,), starts, 60)
+        started = [line for line in night.log.others if self.STARTED in line][-1]
         night.earlier.append(night.pid)
         night.pid = int(started.split('"pid":"')[1].split('"')[0])
         if with_reload:
