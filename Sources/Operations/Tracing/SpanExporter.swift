@@ -1,4 +1,3 @@
-internal import Attestation
 public import Configuration
 internal import HTTP
 public import Proxy

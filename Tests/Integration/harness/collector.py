@@ -3,7 +3,6 @@
 import base64
 import json
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from google.protobuf import json_format
@@ -118,7 +117,3 @@ class Collector:
         self.server.shutdown()
         self.server.server_close()
         assert self.errors == []
-
-
-def now() -> int:
-    return time.time_ns()
