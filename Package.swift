@@ -86,7 +86,7 @@ let package = Package(
             ]),
         tests(of: "Reactor", imports: ["TestKit"]),
         tests(of: "TLS", imports: ["Reactor", "TestKit"]),
-        tests(of: "HTTP", imports: ["Reactor", "TLS", "TestKit"]),
+        tests(of: "HTTP", imports: ["Reactor", "TLS", "TestKit", "CNGHTTP2"]),
         tests(of: "Attestation", imports: ["TestKit", "COpenSSL"]),
         tests(of: "Policy", imports: ["Attestation", "TestKit"]),
         tests(

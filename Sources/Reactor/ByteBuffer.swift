@@ -168,6 +168,17 @@ public final class ByteBuffer {
         back += count
     }
 
+    /// Appends bytes that are not this buffer's own.
+    public func append(copying bytes: UnsafeRawBufferPointer) {
+        reserve(bytes.count)
+        // Safe: `reserve` made room for all of `bytes`.
+        if let source = bytes.baseAddress {
+            storage.baseAddress.unsafelyUnwrapped.advanced(by: back).copyMemory(
+                from: source, byteCount: bytes.count)
+        }
+        back += bytes.count
+    }
+
     /// Appends the bytes of an array.
     public func append(_ array: [UInt8]) {
         append(array.span)

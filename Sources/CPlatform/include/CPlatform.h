@@ -79,6 +79,9 @@ void CPlatform_name_thread(const char *name);
 
 void CPlatform_release_free_pages(void);
 
+// Lets go of code and constants that are in memory; what is used again is mapped again.
+void CPlatform_release_code_pages(void);
+
 void CPlatform_ignore_sigpipe(void);
 
 // glibc's table is immutable and, unlike strerror, safe on any thread. NULL for an unknown number.

@@ -55,11 +55,15 @@ struct TrailerReader: Sendable {
     /// merges trailers into the head must not be told afterwards. Look-alikes fare like the real
     /// names.
     static func mayPass(_ name: Span<UInt8>) -> Bool {
+        if name.endOfPlainName(from: 0) == name.count { return mayPass(plain: name) }
         var folded: [UInt8] = []
         for index in name.indices {
             folded.append(name[index].isAlphanumeric ? name[index] : 0x2D)
         }
-        let name = folded.span
+        return mayPass(plain: folded.span)
+    }
+
+    private static func mayPass(plain name: Span<UInt8>) -> Bool {
         if KnownField(plainName: name) != .other { return false }
         if name.hasPrefix("content-") { return name.equals("content-digest") }
         if name.hasPrefix("if-") || name.hasPrefix("proxy-") { return false }

@@ -48,6 +48,28 @@ extension Span where Element == UInt8 {
         return index
     }
 
+    /// Whether every byte is a field value character; of a short value without a scan that takes its
+    /// bytes one by one.
+    @inline(__always)
+    var isText: Bool {
+        if count >= 8 && count <= 16 && !hasControl(at: 0) && !hasControl(at: count &- 8) {
+            return true
+        }
+        return endOfText(from: 0) == count
+    }
+
+    /// Whether one of eight bytes is below SP, or DEL.
+    @inline(__always)
+    private func hasControl(at index: Int) -> Bool {
+        // Safe: every bit pattern is an integer, and the load itself checks its bounds.
+        let word = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
+        let other = word ^ 0x7F7F_7F7F_7F7F_7F7F
+        // The lowest byte that is too small borrows from its highest bit; one above it may, too.
+        let small = (word &- 0x2020_2020_2020_2020) & ~word
+        let deleted = (other &- 0x0101_0101_0101_0101) & ~other
+        return (small | deleted) & 0x8080_8080_8080_8080 != 0
+    }
+
     /// The end of a run of visible ASCII without "#": what a request target may consist of.
     @inline(__always)
     func endOfVisible(from start: Int) -> Int {

@@ -22,6 +22,12 @@ extension Span where Element == UInt8 {
         matches(literal, at: start, folding: 0)
     }
 
+    /// Whether the span is `literal`, byte by byte.
+    @inline(__always)
+    func equals(exactly literal: StaticString) -> Bool {
+        count == literal.utf8CodeUnitCount && hasExactPrefix(literal)
+    }
+
     @inline(__always)
     private func matches(_ literal: StaticString, at start: Int, folding: UInt64) -> Bool {
         let length = literal.utf8CodeUnitCount

@@ -30,10 +30,11 @@ enum HTTP2Callbacks {
         // Safe: unretained, because the session owns the library's object and frees it first.
         let context = Unmanaged.passUnretained(session).toOpaque()
         var made: OpaquePointer?
-        let result =
+        let result = session.memory.library.withFunctions { memory in
             role == .server
-            ? nghttp2_session_server_new2(&made, callbacks, context, option)
-            : nghttp2_session_client_new2(&made, callbacks, context, option)
+                ? nghttp2_session_server_new3(&made, callbacks, context, option, memory)
+                : nghttp2_session_client_new3(&made, callbacks, context, option, memory)
+        }
         return result == 0 ? made : nil
     }
 
@@ -53,29 +54,33 @@ enum HTTP2Callbacks {
             session.role == .server && frame.headers.cat == NGHTTP2_HCAT_REQUEST
         if isRequest { session.beganHead(of: HTTP2Stream(session: session), id: id) }
         let stream = isRequest ? nil : session.stream(id)
-        session.assembly.begin(
+        session.beginAssembly(
             isTrailing: stream?.hasHead == true, answersHandshake: stream?.webSocketKey != nil)
         return 0
     }
 
     private static let gotField: nghttp2_on_header_callback = {
         _, _, name, nameCount, value, valueCount, _, context in
-        guard let session = session(context) else { return 0 }
-        // Safe: the library gives both runs with their lengths, valid during the call.
-        let nameBytes = UnsafeBufferPointer(start: name, count: nameCount)
-        let valueBytes = UnsafeBufferPointer(start: value, count: valueCount)
-        if session.assembly.add(nameBytes.span, valueBytes.span) { return 0 }
-        // To go on decoding it would cost more than the connection is worth (RFC 9113, section
-        // 10.5.1): a few bytes can stand for a long field that came before.
-        session.end(.flood, code: .enhanceYourCalm)
-        return CNGHTTP2_CALLBACK_FAILURE
+        guard let context else { return 0 }
+        // Safe: as in `session(_:)`. Of all callbacks this is the one that is called most; counting
+        // a reference to the session each time would be a good part of its cost.
+        return Unmanaged<HTTP2Session>.fromOpaque(context)._withUnsafeGuaranteedRef { session in
+            guard let assembly = session.assembly else { return 0 }
+            // Safe: the library gives both runs with their lengths, valid during the call.
+            let nameBytes = UnsafeBufferPointer(start: name, count: nameCount)
+            let valueBytes = UnsafeBufferPointer(start: value, count: valueCount)
+            if assembly.add(nameBytes.span, valueBytes.span) { return 0 }
+            // To go on decoding it would cost more than the connection is worth (RFC 9113, section
+            // 10.5.1): a few bytes can stand for a long field that came before.
+            session.end(.flood, code: .enhanceYourCalm)
+            return CNGHTTP2_CALLBACK_FAILURE
+        }
     }
 
     private static func finishHead(_ session: HTTP2Session, _ frame: nghttp2_frame) -> Int32 {
         let id = frame.hd.stream_id
-        guard let stream = session.stream(id) else { return 0 }
+        guard let stream = session.stream(id), let assembly = session.assembly else { return 0 }
         let isOver = frame.hd.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
-        let assembly = session.assembly
         if stream.hasHead {
             if assembly.isMalformed { return CNGHTTP2_STREAM_FAILURE }
             stream.trailers = assembly.trailers
@@ -83,14 +88,12 @@ enum HTTP2Callbacks {
         }
         // No window counts heads: of interim ones that nobody read yet, there are not too many.
         if stream.headBytes > session.limits.head.bytes { return CNGHTTP2_STREAM_FAILURE }
-        let text = stream.received
-        let before = text.count
-        let isWhole =
+        let isWhole = stream.receiveHead { text in
             session.role == .server
-            ? assembly.writeRequest(into: text)
-            : assembly.writeResponse(into: text, to: stream.webSocketKey)
+                ? assembly.writeRequest(into: text)
+                : assembly.writeResponse(into: text, to: stream.webSocketKey)
+        }
         guard isWhole else { return CNGHTTP2_STREAM_FAILURE }
-        stream.headBytes += text.count - before
         // Interim heads come before the one that content follows.
         let isInterim = session.role == .client && assembly.isInterim
         stream.hasHead = !isInterim
@@ -136,6 +139,7 @@ enum HTTP2Callbacks {
         case NGHTTP2_HEADERS.rawValue:
             session.endedHead()
             let result = finishHead(session, frame)
+            session.endAssembly()
             if result != 0 {
                 if let stream = session.stream(frame.hd.stream_id) {
                     session.reset(stream, .protocolError)
@@ -171,19 +175,15 @@ enum HTTP2Callbacks {
             return 0
         }
         session.earnIdleFrame()
-        stream.received.reserve(count)
-        _ = stream.received.appendUnsafe { free in
-            // Safe: the library gives `count` bytes, valid during the call.
-            free.copyMemory(from: UnsafeRawBufferPointer(start: bytes, count: count))
-            return count
-        }
-        stream.waiter?.wake()
+        // Safe: the library gives `count` bytes, valid during the call.
+        stream.receive(UnsafeRawBufferPointer(start: bytes, count: count))
         return 0
     }
 
     private static let closedStream: nghttp2_on_stream_close_callback = {
         _, id, code, context in
-        guard let session = session(context), let stream = session.forget(id) else { return 0 }
+        guard let session = session(context), let stream = session.stream(id) else { return 0 }
+        session.forget(stream)
         if stream.isReceivingUnwanted { session.discard(stream) }
         stream.ended(code)
         session.streamEnded(code)

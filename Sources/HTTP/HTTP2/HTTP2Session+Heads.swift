@@ -1,5 +1,4 @@
 internal import CNGHTTP2
-internal import Reactor
 
 /// Header blocks that go out (RFC 9113, section 8.1).
 extension HTTP2Session {
@@ -33,29 +32,10 @@ extension HTTP2Session {
     }
 
     func submitTrailers(_ trailers: [(name: [UInt8], value: [UInt8])], on stream: HTTP2Stream) {
-        let text = ByteBuffer(capacity: 256)
-        var lengths: [(name: Int, value: Int)] = []
-        for field in trailers {
-            text.append(field.name)
-            text.append(field.value)
-            lengths.append((field.name.count, field.value.count))
+        let head = memory.takeHead()
+        head.withTrailers(trailers) { fields, count in
+            nghttp2_submit_trailer(pointer, stream.id, fields, count)
         }
-        text.withUnsafeBytes { bytes in
-            // Safe: the memory of `text`, which is ours alone, is mutable.
-            let bytes = UnsafeMutableRawBufferPointer(mutating: bytes)
-            var list: [nghttp2_nv] = []
-            var start = 0
-            for (name, value) in lengths {
-                for index in start..<(start + name) { bytes[index] = bytes[index].lowercased }
-                // Safe: both runs lie in `bytes`, which the library copies before it returns.
-                let base = bytes.baseAddress?.assumingMemoryBound(to: UInt8.self)
-                list.append(
-                    nghttp2_nv(
-                        name: base.map { $0 + start }, value: base.map { $0 + start + name },
-                        namelen: name, valuelen: value, flags: 0))
-                start += name + value
-            }
-            nghttp2_submit_trailer(pointer, stream.id, list, list.count)
-        }
+        memory.giveBack(head)
     }
 }

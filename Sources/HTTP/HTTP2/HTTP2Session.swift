@@ -37,8 +37,11 @@ public final class HTTP2Session {
 
     // Safe: made in `init`, freed in `deinit`, and used by this object's loop alone.
     private(set) var pointer: OpaquePointer?
-    let assembly: HeadAssembly
-    private(set) var streams: [Int32: HTTP2Stream] = [:]
+    let memory: HTTP2Memory
+    /// Where the header block is collected that is under way.
+    private(set) var assembly: HeadAssembly?
+    /// The streams under way, in no order; the library knows each by a pointer, too.
+    private(set) var streams: [HTTP2Stream] = []
     private var budget: FrameBudget
     private var resets: FrameBudget
     private var now: MonotonicInstant
@@ -57,12 +60,15 @@ public final class HTTP2Session {
 
     /// A connection whose first bytes are to be exchanged.
     ///
+    /// - Parameter memory: What the streams borrow from; shared by the connections of a loop.
     /// - Throws: `noMemory`.
-    public init(role: Role, limits: HTTP2Limits, now: MonotonicInstant) throws(Errno) {
+    public init(
+        role: Role, limits: HTTP2Limits, now: MonotonicInstant, memory: HTTP2Memory = HTTP2Memory()
+    ) throws(Errno) {
         self.role = role
         self.limits = limits
         self.now = now
-        assembly = HeadAssembly(limits: limits.head)
+        self.memory = memory
         budget = FrameBudget(
             capacity: limits.idleFrames, perSecond: limits.idleFramesPerSecond, now: now)
         resets = budget
@@ -176,9 +182,10 @@ public final class HTTP2Session {
         onRefusal = {}
         arrivals.removeAll()
         dueHeads.removeAll()
-        let ended = streams.values
+        let ended = streams
         streams.removeAll()
         for stream in ended {
+            stream.place = -1
             // What never left cannot have been acted upon.
             let isUntouched = role == .client && !stream.hasHeadLeft
             stream.ended((isUntouched ? HTTP2ErrorCode.refusedStream : .cancel).rawValue)
@@ -197,7 +204,7 @@ public final class HTTP2Session {
     /// - Parameter patience: After so many calls, a peer that took nothing of an answer in between
     ///   has no more time.
     public func dropLeftovers(patience: Int) {
-        for stream in streams.values where stream.isReceivingUnwanted {
+        for stream in streams where stream.isReceivingUnwanted {
             stream.look(patience: patience)
         }
     }
@@ -302,12 +309,33 @@ public final class HTTP2Session {
             pointer, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1
     }
 
-    func stream(_ id: Int32) -> HTTP2Stream? { streams[id] }
+    func stream(_ id: Int32) -> HTTP2Stream? {
+        // What the library still knows then is not there any more.
+        if isAbandoned { return nil }
+        // Safe: `began` gave the library this pointer, and `streams` holds the object until the
+        // library says that the stream is closed, or until the session is abandoned.
+        return nghttp2_session_get_stream_user_data(pointer, id).map {
+            Unmanaged<HTTP2Stream>.fromOpaque($0).takeUnretainedValue()
+        }
+    }
 
     func beganHead(of stream: HTTP2Stream, id: Int32) {
         headBegan = now
         headStream = id
         began(stream, id: id)
+    }
+
+    func beginAssembly(isTrailing: Bool, answersHandshake: Bool) {
+        let assembly = self.assembly ?? memory.takeAssembly()
+        assembly.limits = limits.head
+        assembly.begin(isTrailing: isTrailing, answersHandshake: answersHandshake)
+        self.assembly = assembly
+    }
+
+    func endAssembly() {
+        guard let assembly else { return }
+        memory.giveBack(assembly)
+        self.assembly = nil
     }
 
     func endedHead() {
@@ -316,19 +344,27 @@ public final class HTTP2Session {
 
     func began(_ stream: HTTP2Stream, id: Int32) {
         stream.id = id
-        streams[id] = stream
+        if isAbandoned { return }
+        stream.place = streams.count
+        streams.append(stream)
+        nghttp2_session_set_stream_user_data(
+            pointer, id, Unmanaged.passUnretained(stream).toOpaque())
     }
 
-    func forget(_ id: Int32) -> HTTP2Stream? {
-        guard let stream = streams.removeValue(forKey: id) else { return nil }
+    func forget(_ stream: HTTP2Stream) {
+        guard stream.place >= 0, let last = streams.popLast() else { return }
+        if last !== stream {
+            streams[stream.place] = last
+            last.place = stream.place
+        }
+        stream.place = -1
         if stream.isReceivingUnwanted { leftoverCount -= 1 }
-        if id == headStream { endedHead() }
-        return stream
+        if stream.id == headStream { endedHead() }
     }
 
     func consumed(_ count: Int, of stream: HTTP2Stream) {
         // Streams that are over give their share of the connection's window back all the same.
-        if streams[stream.id] != nil {
+        if stream.place >= 0 {
             nghttp2_session_consume(pointer, stream.id, count)
         } else {
             nghttp2_session_consume_connection(pointer, count)
@@ -343,14 +379,12 @@ public final class HTTP2Session {
     }
 
     func leftOver(_ stream: HTTP2Stream) {
-        if streams[stream.id] != nil { leftoverCount += 1 }
+        if stream.place >= 0 { leftoverCount += 1 }
     }
 
     /// What came of a request that nobody reads does not hold up the connection's other streams.
     func discard(_ stream: HTTP2Stream) {
-        let content = stream.received.count - stream.headBytes
-        stream.received.removeAll()
-        stream.headBytes = 0
+        let content = stream.dropReceived()
         if content > 0 { nghttp2_session_consume_connection(pointer, content) }
     }
 

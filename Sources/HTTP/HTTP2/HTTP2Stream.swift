@@ -22,10 +22,14 @@ public final class HTTP2Stream: Transport {
 
     // A circle, until the session forgets the stream.
     let session: HTTP2Session
-    let received = ByteBuffer(capacity: 2048)
-    let outgoing = ByteBuffer(capacity: 4096)
+    /// The place among the session's streams; -1 when it is not among them.
+    var place = -1
+    // Lent by the loop while bytes lie in them.
+    private var received: ByteBuffer?
+    private var outgoing: ByteBuffer?
+    private var head: OutgoingHead?
     /// Bytes at the front of `received` that are a head, which no window counts.
-    var headBytes = 0
+    private(set) var headBytes = 0
     /// The peer said END_STREAM.
     var isReceivingOver = false
     /// The stream ended before its time; the code of RST_STREAM or GOAWAY.
@@ -45,7 +49,8 @@ public final class HTTP2Stream: Transport {
     private var quietLooks = 0
     private var isHeadDue = false
 
-    private var head: OutgoingHead
+    private var requestMethod = Method.get
+    private var opensWebSocket = false
     private var isHeadWritten = false
     private var contentLeft: UInt64?
     private var isWritingOver = false
@@ -53,13 +58,25 @@ public final class HTTP2Stream: Transport {
 
     init(session: HTTP2Session) {
         self.session = session
-        head = OutgoingHead(role: session.role)
+    }
+
+    deinit {
+        giveBackMemory()
+    }
+
+    private func giveBackMemory() {
+        if let received { session.memory.giveBack(received) }
+        if let outgoing { session.memory.giveBack(outgoing) }
+        if let head { session.memory.giveBack(head) }
+        received = nil
+        outgoing = nil
+        head = nil
     }
 
     // MARK: Reading
 
     /// There may be bytes to read, or an end.
-    public var isReadable: Bool { !received.isEmpty || isReceivingOver || resetCode != nil }
+    public var isReadable: Bool { received != nil || isReceivingOver || resetCode != nil }
 
     /// Nobody is there any more to read what we write. The normal end of the peer's message is not
     /// that.
@@ -84,7 +101,7 @@ public final class HTTP2Stream: Transport {
     ///
     /// - Throws: `connectionReset` when the stream was reset.
     public func read(into buffer: ByteBuffer) throws(Errno) -> TransferResult {
-        if received.isEmpty {
+        guard let received else {
             if isReceivingOver { return .endOfStream }
             if resetCode != nil { throw .connectionReset }
             return .wouldBlock
@@ -98,6 +115,7 @@ public final class HTTP2Stream: Transport {
             }
         }
         received.consume(count)
+        dropIfEmpty(received)
         let ofHead = min(headBytes, count)
         headBytes -= ofHead
         if count > ofHead { session.consumed(count - ofHead, of: self) }
@@ -149,10 +167,10 @@ public final class HTTP2Stream: Transport {
     }
 
     /// Nothing that the client still sends could matter, and it may never end the stream itself.
-    private var isEndedWebSocket: Bool { head.opensWebSocket && outgoing.isEmpty }
+    private var isEndedWebSocket: Bool { opensWebSocket && outgoing == nil }
 
     /// RFC 8441, section 5: what a TCP connection's reset would be.
-    private var breakingCode: HTTP2ErrorCode { head.opensWebSocket ? .cancel : .internalError }
+    private var breakingCode: HTTP2ErrorCode { opensWebSocket ? .cancel : .internalError }
 
     /// Ends the stream at once in both directions.
     public func breakOff() {
@@ -200,9 +218,14 @@ public final class HTTP2Stream: Transport {
     }
 
     private func writeHead(_ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
+        let head = self.head ?? session.memory.takeHead()
+        self.head = head
         let progress: OutgoingHead.Progress
         do throws(MalformedMessage) {
-            progress = try head.take(bytes)
+            progress = try head.take(
+                bytes,
+                of: session.role == .client
+                    ? .request : .response(to: requestMethod, opensWebSocket: opensWebSocket))
         } catch {
             throw .brokenPipe
         }
@@ -222,8 +245,7 @@ public final class HTTP2Stream: Transport {
             if session.role == .client {
                 webSocketKey = head.webSocketKey
                 if webSocketKey != nil { noteWebSocket() }
-                session.submit(head, on: self, hasContent: !isWritingOver)
-                head.release()
+                submit(head, hasContent: !isWritingOver)
             } else {
                 isHeadDue = true
                 session.submitSoon(self)
@@ -234,28 +256,31 @@ public final class HTTP2Stream: Transport {
 
     /// Sends the head of a response; without content when it is over by now.
     func submitHead() {
-        if !isHeadDue || resetCode != nil { return }
+        guard isHeadDue, resetCode == nil, let head else { return }
         isHeadDue = false
-        let isAlone = isWritingOver && outgoing.isEmpty && trailersToSend.isEmpty
-        session.submit(head, on: self, hasContent: !isAlone)
-        head.release()
+        let isAlone = isWritingOver && outgoing == nil && trailersToSend.isEmpty
+        submit(head, hasContent: !isAlone)
+    }
+
+    private func submit(_ head: OutgoingHead, hasContent: Bool) {
+        session.submit(head, on: self, hasContent: hasContent)
+        session.memory.giveBack(head)
+        self.head = nil
     }
 
     private func takeContent(_ bytes: UnsafeRawBufferPointer) -> Int {
         if isWritingOver || bytes.isEmpty || contentLeft == 0 { return bytes.count }
-        var count = min(bytes.count, max(0, session.limits.outgoingBytes - outgoing.count))
+        let waiting = outgoing?.count ?? 0
+        var count = min(bytes.count, max(0, session.limits.outgoingBytes - waiting))
         if let left = contentLeft {
             count = Int(min(UInt64(count), left))
             // Trailer fields may still follow: `finishMessage` is the end.
             contentLeft = left - UInt64(count)
         }
         if count == 0 { return 0 }
-        outgoing.reserve(count)
-        _ = outgoing.appendUnsafe { free in
-            // Safe: `reserve` made room for `count` bytes, which are among those of `bytes`.
-            free.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
-            return count
-        }
+        let outgoing = self.outgoing ?? session.memory.takeBuffer()
+        self.outgoing = outgoing
+        outgoing.append(copying: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
         resume()
         return count
     }
@@ -272,11 +297,11 @@ public final class HTTP2Stream: Transport {
     // MARK: For the session
 
     func noteRequestMethod(_ method: Method) {
-        head.requestMethod = method
+        requestMethod = method
     }
 
     func noteWebSocket() {
-        head.opensWebSocket = true
+        opensWebSocket = true
     }
 
     /// What goes into the next DATA frame.
@@ -287,20 +312,64 @@ public final class HTTP2Stream: Transport {
 
     /// Moves content into a frame.
     func pull(into frame: UnsafeMutableRawBufferPointer) -> Pull {
+        guard let outgoing else { return isWritingOver ? .bytes(0, isLast: true) : .nothing }
         let wasFull = outgoing.count >= session.limits.outgoingBytes
         let count = min(frame.count, outgoing.count)
-        if count > 0 {
-            outgoing.withUnsafeBytes { bytes in
-                // Safe: `count` is within both, and the library's frame is not our buffer.
-                frame.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
-            }
-            outgoing.consume(count)
-            quietLooks = 0
+        outgoing.withUnsafeBytes { bytes in
+            // Safe: `count` is within both, and the library's frame is not our buffer.
+            frame.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        }
+        outgoing.consume(count)
+        if count > 0 { quietLooks = 0 }
+        let isEmpty = outgoing.isEmpty
+        if isEmpty {
+            session.memory.giveBack(outgoing)
+            self.outgoing = nil
         }
         if wasFull { waiter?.wake() }
-        let isLast = isWritingOver && outgoing.isEmpty
-        if count == 0 && !isLast { return .nothing }
-        return .bytes(count, isLast: isLast)
+        return .bytes(count, isLast: isWritingOver && isEmpty)
+    }
+
+    /// Content of the peer's message came.
+    func receive(_ bytes: UnsafeRawBufferPointer) {
+        if bytes.isEmpty { return }
+        let received = self.received ?? session.memory.takeBuffer()
+        self.received = received
+        received.append(copying: bytes)
+        waiter?.wake()
+    }
+
+    /// A head of the peer's came.
+    ///
+    /// - Parameter write: Writes its text into a buffer, unless it is malformed.
+    /// - Returns: what `write` does.
+    func receiveHead(_ write: (ByteBuffer) -> Bool) -> Bool {
+        let received = self.received ?? session.memory.takeBuffer()
+        self.received = received
+        let before = received.count
+        let isWritten = write(received)
+        headBytes += received.count - before
+        dropIfEmpty(received)
+        return isWritten
+    }
+
+    /// There is a buffer only while something is in it.
+    private func dropIfEmpty(_ received: ByteBuffer) {
+        if !received.isEmpty { return }
+        session.memory.giveBack(received)
+        self.received = nil
+    }
+
+    /// Forgets what came and was not read.
+    ///
+    /// - Returns: how much of it is content.
+    func dropReceived() -> Int {
+        guard let received else { return 0 }
+        let content = received.count - headBytes
+        session.memory.giveBack(received)
+        self.received = nil
+        headBytes = 0
+        return content
     }
 
     /// Trailer fields that are due behind the last content.

@@ -9,21 +9,24 @@ package import Reactor
 package final class HeadAssembly {
     private static let kept = 16 << 10
 
-    private let limits: HeadLimits
-    private var method: [UInt8] = []
-    private var path: [UInt8] = []
-    private var authority: [UInt8] = []
-    private var host: [UInt8] = []
+    /// What a head may be.
+    var limits: HeadLimits
+    /// What the ranges below refer to: the values of pseudo-header fields and of `Host`.
+    private let special = ByteBuffer(capacity: 512)
+    private var method = ByteRange.empty
+    private var path = ByteRange.empty
+    private var authority = ByteRange.empty
+    private var host = ByteRange.empty
+    private var status = ByteRange.empty
+    private var tunnelled = ByteRange.empty
     private var cookie: [UInt8] = []
-    private var status: [UInt8] = []
-    private var tunnelled: [UInt8] = []
     private var hasHost = false
     private var pseudoFields: PseudoFields = []
     private var hasScheme = false
     /// A field that is no pseudo-header field has come, behind which none may.
     private var hasPlainField = false
     private var answersHandshake = false
-    private var lines = ByteBuffer(capacity: 1024)
+    private let lines = ByteBuffer(capacity: 1024)
     private var count = 0
     private var size = 0
     /// Fields of a block behind the content; those that must not pass are not among them.
@@ -32,7 +35,7 @@ package final class HeadAssembly {
     /// A field has no meaning that is safe: the stream is to be reset.
     package private(set) var isMalformed = false
 
-    /// An assembly for the blocks of one connection.
+    /// An assembly for one block after the other.
     package init(limits: HeadLimits) {
         self.limits = limits
     }
@@ -43,22 +46,19 @@ package final class HeadAssembly {
     ///   - isTrailing: It comes after the content.
     ///   - answersHandshake: It answers an extended CONNECT of ours.
     package func begin(isTrailing: Bool, answersHandshake: Bool = false) {
-        method.removeAll(keepingCapacity: true)
-        path.removeAll(keepingCapacity: true)
-        authority.removeAll(keepingCapacity: true)
-        host.removeAll(keepingCapacity: true)
-        cookie.removeAll(keepingCapacity: true)
-        status.removeAll(keepingCapacity: true)
-        tunnelled.removeAll(keepingCapacity: true)
+        special.shrink(above: Self.kept, to: 512)
+        lines.shrink(above: Self.kept, to: 1024)
+        (method, path, authority) = (.empty, .empty, .empty)
+        (host, status, tunnelled) = (.empty, .empty, .empty)
+        if !cookie.isEmpty { cookie.removeAll(keepingCapacity: cookie.capacity <= Self.kept) }
         hasHost = false
         pseudoFields = []
         hasScheme = false
         hasPlainField = false
         self.answersHandshake = answersHandshake
-        lines.shrink(above: Self.kept, to: 1024)
         count = 0
         size = 0
-        trailers = []
+        if !trailers.isEmpty { trailers = [] }
         self.isTrailing = isTrailing
         isMalformed = false
     }
@@ -75,7 +75,8 @@ package final class HeadAssembly {
             if isTrailing { isMalformed = true }
             return size < 16 * limits.bytes && count < 16 * limits.fields
         }
-        guard isText(value) else {
+        // The parser judges the characters of a head, and nobody else those of a trailer section.
+        guard isOneLine(value) && (!isTrailing || value.isText) else {
             isMalformed = true
             return true
         }
@@ -94,32 +95,39 @@ package final class HeadAssembly {
     private func addPseudoField(_ name: Span<UInt8>, _ value: Span<UInt8>) {
         // Blanks would end the target or the method in the text; no other character can.
         if !isUnbroken(value) || hasPlainField { isMalformed = true }
-        if name.isExactly(":method") {
-            take(.method)
-            method.append(copying: value)
-        } else if name.isExactly(":path") {
-            take(.path)
-            path.append(copying: value)
-        } else if name.isExactly(":authority") {
-            take(.authority)
-            authority.append(copying: value)
-        } else if name.isExactly(":scheme") {
-            take(.scheme)
+        if name.equals(exactly: ":method") {
+            method = take(.method, value)
+        } else if name.equals(exactly: ":path") {
+            path = take(.path, value)
+        } else if name.equals(exactly: ":authority") {
+            authority = take(.authority, value)
+        } else if name.equals(exactly: ":scheme") {
+            _ = take(.scheme, value)
             hasScheme = value.equals("https") || value.equals("http")
-        } else if name.isExactly(":status") {
-            take(.status)
-            status.append(copying: value)
-        } else if name.isExactly(":protocol") {
-            take(.tunnelled)
-            tunnelled.append(copying: value)
+        } else if name.equals(exactly: ":status") {
+            status = take(.status, value)
+        } else if name.equals(exactly: ":protocol") {
+            tunnelled = take(.tunnelled, value)
         } else {
             isMalformed = true
         }
     }
 
     /// RFC 9113, section 8.3: each is there once.
-    private func take(_ field: PseudoFields) {
+    private func take(_ field: PseudoFields, _ value: Span<UInt8>) -> ByteRange {
         if !pseudoFields.insert(field).inserted { isMalformed = true }
+        return keep(value)
+    }
+
+    private func keep(_ value: Span<UInt8>) -> ByteRange {
+        let start = special.count
+        special.append(value)
+        return ByteRange(start: start, count: value.count)
+    }
+
+    private func isKept(_ range: ByteRange, _ literal: StaticString) -> Bool {
+        let special = special
+        return special.bytes.slice(range).equals(exactly: literal)
     }
 
     private func addField(_ name: Span<UInt8>, _ value: Span<UInt8>) {
@@ -143,11 +151,11 @@ package final class HeadAssembly {
         case .host:
             if hasHost { isMalformed = true }
             hasHost = true
-            host.append(copying: value)
+            host = keep(value)
         case .cookie:
             // RFC 9113, section 8.2.3: crumbs are one field outside of HTTP/2.
             if !cookie.isEmpty { cookie.append(contentsOf: [0x3B, 0x20]) }
-            cookie.append(copying: value)
+            value.withUnsafeBufferPointer { cookie.append(contentsOf: $0) }
         default: lines.appendField(name, value)
         }
     }
@@ -159,19 +167,22 @@ package final class HeadAssembly {
         }
         if !TrailerReader.mayPass(name) { return }
         var field: (name: [UInt8], value: [UInt8]) = ([], [])
-        field.name.append(copying: name)
-        field.value.append(copying: value)
+        name.withUnsafeBufferPointer { field.name.append(contentsOf: $0) }
+        value.withUnsafeBufferPointer { field.value.append(contentsOf: $0) }
         trailers.append(field)
     }
 
     /// The block is the head of an interim response.
-    var isInterim: Bool { status.first == UInt8(ascii: "1") }
+    var isInterim: Bool {
+        let special = special
+        return !status.isEmpty && special.bytes[Int(status.start)] == UInt8(ascii: "1")
+    }
 
     /// The block is the head of a HEAD request.
-    var isHeadRequest: Bool { method.elementsEqual("HEAD".utf8) }
+    var isHeadRequest: Bool { isKept(method, "HEAD") }
 
     /// The block is the head of a request for a WebSocket (RFC 8441, section 5).
-    var isWebSocket: Bool { tunnelled.elementsEqual("websocket".utf8) }
+    var isWebSocket: Bool { isKept(tunnelled, "websocket") }
 
     /// Extended CONNECT (RFC 8441, section 4); pseudo-header fields come before all others.
     private var isTunnel: Bool { pseudoFields.contains(.tunnelled) }
@@ -187,13 +198,16 @@ package final class HeadAssembly {
     package func writeRequest(into text: ByteBuffer) -> Bool {
         if isMalformed || method.isEmpty { return false }
         if isTunnel { return isHandshake && writeHandshake(into: text) }
-        let isConnect = method.elementsEqual("CONNECT".utf8)
+        let isConnect = isKept(method, "CONNECT")
         if !isConnect && (!hasScheme || path.isEmpty || !isOriginForm) { return false }
         if hasHost && hasAuthority && !isSameAuthority { return false }
         if !hasAuthority { authority = host }
-        text.append(method)
+        let special = special
+        let values = special.bytes
+        text.reserve(values.count + lines.count + 64)
+        text.append(values.slice(method))
         text.append(0x20)
-        text.append(isConnect ? authority : path)
+        text.append(values.slice(isConnect ? authority : path))
         text.append(" HTTP/1.1\r\n")
         writeCommonFields(into: text)
         finish(text)
@@ -202,13 +216,14 @@ package final class HeadAssembly {
 
     /// RFC 8441, section 4: scheme, path and authority are there, unlike in a plain CONNECT.
     private var isHandshake: Bool {
-        isWebSocket && method.elementsEqual("CONNECT".utf8) && hasScheme && hasAuthority
-            && path.first == UInt8(ascii: "/") && (!hasHost || isSameAuthority)
+        isWebSocket && isKept(method, "CONNECT") && hasScheme && hasAuthority
+            && isPathAbsolute && (!hasHost || isSameAuthority)
     }
 
     private func writeHandshake(into text: ByteBuffer) -> Bool {
+        let special = special
         text.append("GET ")
-        text.append(path)
+        text.append(special.bytes.slice(path))
         text.append(" HTTP/1.1\r\n")
         writeCommonFields(into: text)
         text.append("Connection: Upgrade\r\nUpgrade: websocket\r\n")
@@ -218,9 +233,9 @@ package final class HeadAssembly {
     }
 
     private func writeCommonFields(into text: ByteBuffer) {
-        let (authority, cookie) = (authority, cookie)
+        let (special, cookie) = (special, cookie)
         if hasAuthority || hasHost {
-            text.appendField("Host", authority.span)
+            text.appendField("Host", special.bytes.slice(authority))
         }
         if !cookie.isEmpty { text.appendField("Cookie", cookie.span) }
     }
@@ -232,7 +247,9 @@ package final class HeadAssembly {
     /// - Returns: false when the response is malformed.
     package func writeResponse(into text: ByteBuffer, to key: [UInt8]? = nil) -> Bool {
         if isMalformed || status.count != 3 { return false }
-        if let key, status[0] == UInt8(ascii: "2") {
+        let special = special
+        text.reserve(lines.count + 64)
+        if let key, special.bytes[Int(status.start)] == UInt8(ascii: "2") {
             text.append("HTTP/1.1 101 \r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
             text.appendField(
                 "Sec-WebSocket-Accept", WebSocketHandshake.accept(of: key.span).span)
@@ -240,7 +257,7 @@ package final class HeadAssembly {
             return true
         }
         text.append("HTTP/1.1 ")
-        text.append(status)
+        text.append(special.bytes.slice(status))
         text.append(" \r\n")
         finish(text)
         return true
@@ -248,14 +265,18 @@ package final class HeadAssembly {
 
     /// RFC 9113, section 8.3.1: where both are there, they say the same.
     private var isSameAuthority: Bool {
-        host.count == authority.count
-            && zip(host, authority).allSatisfy { $0.lowercased == $1.lowercased }
+        let special = special
+        return special.bytes.slice(host).equalsIgnoringCase(special.bytes.slice(authority))
+    }
+
+    private var isPathAbsolute: Bool {
+        let special = special
+        return !path.isEmpty && special.bytes[Int(path.start)] == UInt8(ascii: "/")
     }
 
     /// A path, or `*` for OPTIONS; an absolute target could name another host than `:authority`.
     private var isOriginForm: Bool {
-        path.first == UInt8(ascii: "/")
-            || path.elementsEqual("*".utf8) && method.elementsEqual("OPTIONS".utf8)
+        isPathAbsolute || isKept(path, "*") && isKept(method, "OPTIONS")
     }
 
     private func finish(_ text: ByteBuffer) {
@@ -275,18 +296,20 @@ package final class HeadAssembly {
 
     // MARK: Characters
 
-    /// RFC 9110, section 5.5: no line break, no NUL, no other control but a tab.
-    private func isText(_ value: Span<UInt8>) -> Bool {
-        for index in value.indices {
-            let byte = value[index]
-            if byte < 0x20 && byte != 0x09 || byte == 0x7F { return false }
-        }
-        return value.isEmpty || !value[0].isBlank && !value[value.count - 1].isBlank
+    /// A line feed would be the end of the line in the text; blanks at the ends would be lost.
+    private func isOneLine(_ value: Span<UInt8>) -> Bool {
+        value.isEmpty
+            || !value[0].isBlank && !value[value.count - 1].isBlank
+                && value.firstLineFeed(from: 0, to: value.count) == nil
     }
 
     private func isUnbroken(_ value: Span<UInt8>) -> Bool {
-        for index in value.indices where value[index] <= 0x20 || value[index] >= 0x7F {
-            return false
+        var index = 0
+        while index < value.count {
+            index = value.endOfVisible(from: index)
+            // The parser knows what to say about a fragment.
+            if index < value.count && value[index] != UInt8(ascii: "#") { return false }
+            index += 1
         }
         return true
     }
@@ -301,17 +324,4 @@ private struct PseudoFields: OptionSet {
     static let scheme = Self(rawValue: 8)
     static let status = Self(rawValue: 16)
     static let tunnelled = Self(rawValue: 32)
-}
-
-extension Span where Element == UInt8 {
-    /// The names of pseudo-header fields have one spelling.
-    fileprivate func isExactly(_ name: StaticString) -> Bool {
-        count == name.utf8CodeUnitCount && hasExactPrefix(name)
-    }
-}
-
-extension [UInt8] {
-    fileprivate mutating func append(copying span: Span<UInt8>) {
-        span.withUnsafeBufferPointer { append(contentsOf: $0) }
-    }
 }

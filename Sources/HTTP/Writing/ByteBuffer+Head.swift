@@ -27,11 +27,20 @@ extension ByteBuffer {
     /// Appends a field line as it came.
     @inline(__always)
     public func appendField(_ name: Span<UInt8>, _ value: Span<UInt8>) {
-        reserve(name.count + value.count + 4)
-        append(name)
-        append(": ")
-        append(value)
-        appendLineEnd()
+        let count = name.count + value.count + 4
+        reserve(count)
+        // Safe: `reserve` made room for `count` bytes, and the four parts are as many. The spans are
+        // not this buffer's own.
+        _ = appendUnsafe { free in
+            name.withUnsafeBytes { free.copyMemory(from: $0) }
+            free[name.count] = UInt8(ascii: ":")
+            free[name.count + 1] = UInt8(ascii: " ")
+            let rest = UnsafeMutableRawBufferPointer(rebasing: free[(name.count + 2)...])
+            value.withUnsafeBytes { rest.copyMemory(from: $0) }
+            rest[value.count] = UInt8(ascii: "\r")
+            rest[value.count + 1] = UInt8(ascii: "\n")
+            return count
+        }
     }
 
     /// Appends a field line of the proxy's own.

@@ -31,14 +31,14 @@ final class ClientConnection {
     /// What all requests of this loop share.
     let state: LoopState
     /// What carries the client's bytes: a socket, TLS over one, or one stream of HTTP/2.
-    let transport: any Transport
+    private(set) var transport: any Transport
     /// Where the connection's task sleeps; lent to the upstream sockets that it uses.
     let waiter: Waiter
     /// The IP address of the peer: who the connection came from, or who a PROXY header says that it
     /// is passed on for. Nil on a local socket.
     private(set) var peerAddress: IPAddress?
     /// The settings that the connection was accepted under.
-    let listener: ServedListener
+    private(set) var listener: ServedListener
     /// The peer's address as text, without port.
     private(set) var peerHost: String
     /// The peer is one of the listener's `trusted_proxies`.
@@ -56,6 +56,8 @@ final class ClientConnection {
     private var isActive = false
     /// The connection was given up from outside.
     private(set) var isAborted = false
+    /// Its task waits for another stream, or is to end.
+    private var isResting = false
     private var requestsInTurn: UInt8 = 0
     private var hasServed = false
     /// The latest request came right behind the one before: the next one is worth a task that
@@ -131,6 +133,22 @@ final class ClientConnection {
         return true
     }
 
+    /// Serves another stream with the task that served one before: `run` goes on with it.
+    func adopt(_ stream: HTTP2Stream, of connection: ClientConnection) {
+        transport = stream
+        listener = connection.listener
+        peerHost = connection.peerHost
+        peerAddress = connection.peerAddress
+        isPeerTrusted = connection.isPeerTrusted
+        balancerHost = connection.balancerHost
+        isEncryptedInFront = connection.isEncryptedInFront
+        session = connection.session
+        stream.waiter = waiter
+        open()
+        isResting = false
+        waiter.wake()
+    }
+
     /// Makes the connection known; its task starts with `run`.
     func open() {
         idleSince = state.loop.now
@@ -144,6 +162,7 @@ final class ClientConnection {
     /// next byte starts another one, which costs a microsecond. A waiting task costs kilobytes, a
     /// sleeping connection 400 bytes.
     func run() async {
+        if transport.carriesOneMessage { return await serveStreams() }
         if awaitsProxyHeader {
             guard await readProxyHeader() else { return end() }
             awaitsProxyHeader = false
@@ -180,13 +199,38 @@ final class ClientConnection {
             case .end: break serving
             }
         }
-        if transport.carriesOneMessage {
-            // The stream tells the client itself what is complete and what is not needed.
-        } else if fate == .linger || fate != .reset && isSending {
-            await linger()
-        }
+        if fate == .linger || fate != .reset && isSending { await linger() }
         if fate == .reset { transport.resetOnClose() }
         end()
+    }
+
+    /// Serves one stream after the other, of whichever connection: to begin a task for each, with
+    /// memory of its own, would cost as much as half of a request.
+    private func serveStreams() async {
+        while true {
+            if case .exchange(let exchange) = await next() {
+                // The stream tells the client itself what is complete and what is not needed.
+                if await serve(exchange) == .reset { transport.resetOnClose() }
+            }
+            state.ended(self)
+            transport.close()
+            transport = ClosedTransport.shared
+            session = nil
+            isAborted = false
+            isDismissed = false
+            isResting = true
+            guard state.rest(self) else { return waiter.invalidate() }
+            while isResting { _ = await waiter.wait() }
+            if !hasStream { return waiter.invalidate() }
+        }
+    }
+
+    private var hasStream: Bool { transport.carriesOneMessage }
+
+    /// Ends the task that waits for another stream.
+    func stopResting() {
+        isResting = false
+        waiter.wake()
     }
 
     /// Closes the connection and gives its place up.
@@ -194,7 +238,6 @@ final class ClientConnection {
         state.ended(self)
         waiter.invalidate()
         transport.close()
-        if transport.carriesOneMessage { return }
         if let place { state.leave(listener, place) }
         place = nil
         state.recorder.connection(.closed(wasActive: isActive), listener: listener.name)

@@ -94,6 +94,7 @@ final class HTTP2ClientConnection {
     }
 
     private func begin(_ stream: HTTP2Stream) {
+        if let resting = state.takeResting() { return resting.adopt(stream, of: origin) }
         let request = ClientConnection(stream, of: origin)
         request.open()
         state.startServing(request)

@@ -49,7 +49,8 @@ final class HTTP2Link {
         self.transport = transport
         self.state = state
         lastRead = state.loop.now
-        session = try HTTP2Session(role: role, limits: limits, now: state.loop.now)
+        session = try HTTP2Session(
+            role: role, limits: limits, now: state.loop.now, memory: state.http2Memory)
         session.onOutput = { [unowned self] in scheduleFlush() }
         scheduleFlush()
     }

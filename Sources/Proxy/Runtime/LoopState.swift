@@ -11,8 +11,11 @@ final class LoopState {
     static let keyPatience = Duration.seconds(2)
     private static let refetchPause = Duration.seconds(30)
     private static let keyWaiterLimit = 256
-    private static let spareExchangeLimit = 128
+    /// As many as a few busy HTTP/2 connections have requests under way.
+    private static let spareExchangeLimit = 256
+    private static let restingLimit = 256
     private static let keptExchanges = 8
+    private static let keptResting = 8
     private static let notableSurplus = 16
 
     /// The loop itself.
@@ -58,11 +61,14 @@ final class LoopState {
     var notices = LimitNotices()
     /// When idle connections may be looked for again.
     var looksForRoomAt = MonotonicInstant(nanoseconds: 0)
+    private var isOver = false
 
     /// Room for bytes that are taken from a transport and handed on at once.
     let scratch = ByteBuffer(capacity: 64 << 10)
     /// Where the TLS connections of the loop collect what they send.
     let tlsScratch = ByteBuffer(capacity: 1024)
+    /// What the HTTP/2 connections of the loop lend to their streams.
+    let http2Memory = HTTP2Memory()
     /// Whose turn it is to compute a signature.
     let handshakes: HandshakeTurns
     /// Whose turn it is to begin the requests that came all at once.
@@ -80,6 +86,10 @@ final class LoopState {
     private var idleExchangeCount = 0
     /// In no order; each knows its index.
     private var connections: [ClientConnection] = []
+    /// Tasks that served a stream of HTTP/2 and wait for another.
+    private var resting: [ClientConnection] = []
+    /// The fewest at any time since the last sweep.
+    private var idleRestingCount = 0
     private var flushes: [HTTP2Link] = []
     private var keyWaiters: [Waiter] = []
     private var refetches: [Int: Refetch] = [:]
@@ -272,6 +282,30 @@ final class LoopState {
         last.indexInLoop = index
     }
 
+    /// A task has served its stream and would serve another.
+    ///
+    /// - Returns: false when it had better end.
+    func rest(_ connection: ClientConnection) -> Bool {
+        if isOver || resting.count >= Self.restingLimit { return false }
+        resting.append(connection)
+        return true
+    }
+
+    /// One that waits for a stream, the one that waited least; nil when there is none.
+    func takeResting() -> ClientConnection? {
+        guard let connection = resting.popLast() else { return nil }
+        idleRestingCount = min(idleRestingCount, resting.count)
+        return connection
+    }
+
+    private func stopIdleResting(keeping kept: Int) -> Int {
+        let surplus = min(max(0, idleRestingCount - kept), resting.count)
+        for connection in resting.prefix(surplus) { connection.stopResting() }
+        resting.removeFirst(surplus)
+        idleRestingCount = resting.count
+        return surplus
+    }
+
     /// Sends what a connection's streams write in this turn of the loop all at once.
     func flushAfterJobs(_ link: HTTP2Link) {
         flushes.append(link)
@@ -296,6 +330,9 @@ final class LoopState {
     /// Ends every connection that is still open, whatever it is doing.
     func abortAll() {
         spareExchanges.removeAll()
+        isOver = true
+        idleRestingCount = resting.count
+        _ = stopIdleResting(keeping: 0)
         for connection in connections { connection.abort() }
     }
 
@@ -316,10 +353,12 @@ final class LoopState {
     private func releaseIdleExchanges() {
         let surplus = idleExchangeCount - Self.keptExchanges
         idleExchangeCount = spareExchanges.count
-        if surplus <= 0 { return }
-        // The ones used last are at the end, and warm.
-        spareExchanges.removeFirst(min(surplus, spareExchanges.count))
-        idleExchangeCount = spareExchanges.count
-        if surplus >= Self.notableSurplus { Memory.releaseFreePages() }
+        if surplus > 0 {
+            // The ones used last are at the end, and warm.
+            spareExchanges.removeFirst(min(surplus, spareExchanges.count))
+            idleExchangeCount = spareExchanges.count
+        }
+        let freed = http2Memory.sweep() + stopIdleResting(keeping: Self.keptResting)
+        if max(surplus, freed) >= Self.notableSurplus { Memory.releaseFreePages() }
     }
 }

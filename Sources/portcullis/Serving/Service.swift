@@ -159,6 +159,7 @@ actor Service {
             try await start(waiter, predecessor)
             whenServing()
             tell(.ready(status: servingStatus()))
+            Memory.releaseStartUp()
         } catch {
             predecessor?.tellFailure("\(error)")
             tell(.status("cannot start: \(error)"))
@@ -255,6 +256,7 @@ actor Service {
         isReloading = false
         names.waiter.wake()
         tell(.ready(status: servingStatus(succeeded ? nil : "the last reload failed, see the log")))
+        Memory.releaseStartUp()
     }
 
     /// - Returns: whether a new configuration is in place; the old one is when not.

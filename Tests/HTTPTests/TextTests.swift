@@ -1,0 +1,22 @@
+import Testing
+
+@testable import HTTP
+
+@Suite("Characters of field values")
+struct TextTests {
+    @Test("every character at every place of every short value is judged alike")
+    func judges() {
+        for count in 1...24 {
+            for place in 0..<count {
+                for byte in UInt8.min...UInt8.max {
+                    var value = [UInt8](repeating: UInt8(ascii: "a"), count: count)
+                    value[place] = byte
+                    let isAllowed = byte == 0x09 || byte >= 0x20 && byte != 0x7F
+                    if value.span.isText != isAllowed {
+                        Issue.record("\(byte) at \(place) of \(count)")
+                    }
+                }
+            }
+        }
+    }
+}
