@@ -22,7 +22,7 @@ extension ClientConnection {
         }
         state.recorder.connection(.proxyHeader(result), listener: listener.name)
         if result.isServed { return true }
-        state.noteRefusedHeader(result, from: peerHost, listener: listener.name)
+        state.noteRefusedHeader(result, from: peer.host, listener: listener.name)
         return false
     }
 
@@ -31,7 +31,7 @@ extension ClientConnection {
         let limit = Limit.connectionsPerNetwork
         state.recorder.connection(.limited(limit), listener: listener.name)
         state.notices.note(
-            limit, "a connection was turned away", listener: listener.name, client: peerHost,
+            limit, "a connection was turned away", listener: listener.name, client: peer.host,
             now: state.loop.now, log: state.log)
     }
 
@@ -45,7 +45,7 @@ extension ClientConnection {
 
     private func takeProxyHeader() async -> Result<ProxyHeader, Refusal> {
         // Not a byte is read of strangers: whatever they say about their address is a lie.
-        guard isPeerTrusted else { return .failure(Refusal(.untrusted)) }
+        guard peer.isTrusted else { return .failure(Refusal(.untrusted)) }
         guard let socket = (transport as? TLSTransport)?.socket ?? transport as? Socket else {
             return .failure(Refusal(.closed))
         }

@@ -18,12 +18,12 @@ extension Exchange {
 
     /// Believes forwarding fields only when the peer is a trusted proxy (pitfall H6).
     func identify(_ client: ClientConnection) {
-        guard client.isPeerTrusted else { return }
+        guard client.peer.isTrusted else { return }
         let input = self.input
         let bytes = input.pinnedBytes
         if let address = forwardedClient(client, bytes) {
             clientAddress = address
-            record.peerAddress = client.balancerHost ?? client.peerHost
+            record.peerAddress = client.peer.balancerHost ?? client.peer.host
             record.clientAddress = address.description
         }
         if let line = head.fields.first(.requestID) {

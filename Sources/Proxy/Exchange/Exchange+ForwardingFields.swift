@@ -76,7 +76,7 @@ extension Exchange {
     func writeForwardingFields(_ client: ClientConnection, _ bytes: Span<UInt8>, _ out: ByteBuffer)
     {
         let isContinued =
-            client.isPeerTrusted
+            client.peer.isTrusted
             && client.listener.listener.forwardingFields == .xForwarded
         out.append("X-Forwarded-For: ")
         var isFirst = true
@@ -95,9 +95,9 @@ extension Exchange {
             }
         }
         // A peer without an address would only hide the last one that is known.
-        if isFirst || client.peerAddress != nil {
+        if isFirst || client.peer.address != nil {
             if !isFirst { out.append(", ") }
-            out.append(client.peerHost)
+            out.append(client.peer.host)
         }
         let believed = forwarded.map { $0.field.elements[$0.believed] }
         out.append("\r\nX-Forwarded-Proto: ")
@@ -127,13 +127,13 @@ extension Exchange {
                 out.append(bytes.slice(line.value))
                 out.append(", ")
             }
-        } else if client.isPeerTrusted
+        } else if client.peer.isTrusted
             && client.listener.listener.forwardingFields == .xForwarded
         {
             writeXForwardedAsForwarded(bytes, out)
         }
         out.append("for=")
-        if let address = client.peerAddress {
+        if let address = client.peer.address {
             writeNode(address, out)
         } else {
             out.append("unknown")

@@ -84,7 +84,7 @@ extension Exchange {
         case .host, .contentLength, .transferEncoding, .reserved, .requestID, .via, .expect:
             return false
         case .forwardedFor, .forwardedProto, .forwardedHost, .forwarded: return false
-        case .forwardedOther: return client.isPeerTrusted
+        case .forwardedOther: return client.peer.isTrusted
         case .appCheckToken: return route.forwardsToken
         case .traceparent, .tracestate: return record.trace == nil
         case .webSocketProtocol, .webSocketAccept: return false

@@ -42,7 +42,7 @@ extension Exchange {
     private func parent(
         _ client: ClientConnection, _ tracing: RequestTracing, _ bytes: Span<UInt8>
     ) -> TraceParent? {
-        guard tracing.parents == .all || client.isPeerTrusted,
+        guard tracing.parents == .all || client.peer.isTrusted,
             let line = head.fields.first(.traceparent), head.fields.count(of: .traceparent) == 1
         else { return nil }
         return TraceParent(text: bytes.slice(line.value))

@@ -156,13 +156,13 @@ final class Exchange {
         record.reset()
         record.startedAt = state.loop.wallMicroseconds
         record.listener = client.listener.name
-        record.clientAddress = client.peerHost
+        record.clientAddress = client.peer.host
         record.session = client.session
-        if let balancer = client.balancerHost { record.peerAddress = balancer }
+        if let balancer = client.peer.balancerHost { record.peerAddress = balancer }
         if client.transport.carriesOneMessage { record.protocolVersion = "http/2" }
         state.identifiers.next(into: &record.requestID)
         startedAt = state.loop.now
-        clientAddress = client.peerAddress
+        clientAddress = client.peer.address
     }
 
     /// Reads until the head is complete.

@@ -150,7 +150,7 @@ final class HTTP2ClientConnection {
         if failure != .flood { return }
         state.recorder.connection(.limited(.http2Flood), listener: listener)
         state.notices.note(
-            .http2Flood, "a connection was ended", listener: listener, client: origin.peerHost,
+            .http2Flood, "a connection was ended", listener: listener, client: origin.peer.host,
             now: state.loop.now, log: state.log)
     }
 
