@@ -1,0 +1,290 @@
+#if DEBUG
+    import Attestation
+    import Configuration
+    import Policy
+    import Reactor
+    import Replay
+    import TestKit
+
+    @testable import Proxy
+
+    /// One run: a worker of the proxy in a simulated world, from its start to the end of its drain.
+    struct Simulation {
+        /// What came of a run.
+        struct Outcome: Sendable {
+            let seed: UInt64
+            /// What the proxy did that it must not do; nil when nothing.
+            let violation: String?
+            /// Of everything that happened.
+            let hash: UInt64
+            /// The last that happened.
+            let tail: String
+            let requests: Int
+            let served: Int
+            let entries: Int
+            let statuses: [Int: Int]
+
+            /// For the person who has to find out why.
+            var report: String {
+                """
+                seed \(seed): \(violation ?? "no violation")
+                again with: make simulate SEED=\(seed)
+                the last that happened:
+                \(tail)
+                """
+            }
+        }
+
+        let seed: UInt64
+        /// Time of the simulation until the drain.
+        let duration: Duration
+        /// Some clients speak HTTP/2.
+        var speaksHTTP2 = true
+
+        /// Runs it on a thread of its own, and returns when it is over.
+        func run() throws -> Outcome {
+            let done = try EventDescriptor()
+            let box = OutcomeBox()
+            let isStarted = Thread.start(named: "simulation") {
+                box.outcome = runHere()
+                done.signal()
+            }
+            if !isStarted { throw Errno.noMemory }
+            done.wait()
+            guard let outcome = box.outcome else { throw Errno.invalidArgument }
+            return outcome
+        }
+
+        /// Safe to be Sendable: written before the signal, and read after it.
+        private final class OutcomeBox: @unchecked Sendable {
+            var outcome: Outcome?
+        }
+
+        private func runHere() -> Outcome {
+            let world = SimulatedWorld(seed: seed, speaksHTTP2: speaksHTTP2)
+            let kernel = world.kernel
+            StandIn.use(kernel) {
+                do {
+                    try runLoop(world)
+                } catch {
+                    kernel.report("the run could not begin: \(error)")
+                }
+            }
+            if kernel.violation == nil { world.ledger.close() }
+            let outcome = Outcome(
+                seed: seed, violation: kernel.violation, hash: kernel.trace.hash,
+                tail: kernel.trace.tail, requests: world.ledger.count,
+                served: world.ledger.servedCount, entries: kernel.trace.count,
+                statuses: world.ledger.answers)
+            return outcome
+        }
+
+        private func runLoop(_ world: SimulatedWorld) throws {
+            let loop = try EventLoop()
+            world.kernel.onViolation = { loop.stop() }
+            let director = try Director(world: world, loop: loop, duration: duration)
+            Task(executorPreference: loop) { await director.run() }
+            loop.run()
+            // Whoever still has the loop must let go of it while its descriptors are those of the kernel.
+            world.kernel.onViolation = {}
+            world.kernel.cancelEvents()
+            // Tasks that sleep for ever may have it, too; what it closed later would be the machine's.
+            _ = Unmanaged.passRetained(loop)
+            loop.afterJobs = nil
+            loop.beforeSleep = nil
+        }
+    }
+
+    /// Starts the worker, changes its configuration, its keys and what it knows of its servers now and
+    /// then, drains it and ends it.
+    private actor Director {
+        private static let listener: Listener = {
+            var listener = Listener(
+                name: "front", listen: .tcp(host: "127.0.0.1", port: SimulatedWorld.port))
+            listener.protocols = [.http1, .http2]
+            listener.limits.headerTimeout = .seconds(5)
+            listener.limits.idleTimeout = .seconds(10)
+            return listener
+        }()
+
+        private nonisolated let loop: EventLoop
+        nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
+
+        private let world: SimulatedWorld
+        private let duration: Duration
+        private let store: MemoryStore
+        private let worker: Worker
+        private var listening: ListeningDescriptor?
+        private var generation: UInt64 = 1
+        private var healthChange: UInt64 = 0
+
+        init(world: SimulatedWorld, loop: EventLoop, duration: Duration) throws {
+            self.world = world
+            self.loop = loop
+            self.duration = duration
+            let begun = loop.now.advanced(by: .seconds(-3600))
+            store = MemoryStore(
+                entryLimit: 100_000,
+                now: ClaimInstant(
+                    wallMicroseconds: loop.wallMicroseconds - 3_600_000_000, monotonic: begun))
+            let log = SimulatedLog(world)
+            worker = Worker(
+                loop: loop, serving: try Self.serving(idleConnections: 4),
+                keys: Self.keys(world, generation: 1, areUsable: true),
+                makeRecorder: { LedgerRecorder(world) }, log: log, requestRefetch: { _ in })
+            guard let address = SocketAddress(literal: "127.0.0.1", port: SimulatedWorld.port)
+            else {
+                throw Errno.invalidArgument
+            }
+            listening = try ListeningDescriptor(address, isShared: false)
+        }
+
+        func run() async {
+            await worker.start()
+            await worker.open(store, health: StoreHealth(store, log: SimulatedLog(world)))
+            guard await accept() else { return loop.stop() }
+            world.begin()
+            let waiter = Waiter(loop: loop)
+            let end = loop.now.advanced(by: duration)
+            while loop.now < end {
+                _ = await waiter.wait(until: loop.now.advanced(by: .seconds(1)))
+                _ = store.purge(
+                    at: ClaimInstant(
+                        wallMicroseconds: loop.wallMicroseconds, monotonic: loop.now))
+                await change()
+                // Each client has one, and may have one to a server; the rest is idle or ours.
+                let limit = 2 * world.clientCount + 80
+                if world.kernel.openCount > limit {
+                    world.kernel.report("\(world.kernel.openCount) descriptors are open")
+                }
+            }
+            await drain(waiter)
+            await worker.stop()
+            self.listening = nil
+            waiter.invalidate()
+        }
+
+        private func accept() async -> Bool {
+            // The kernel may refuse to watch the listener, too.
+            for _ in 0..<100 {
+                guard let listening else { return false }
+                do throws(Errno) {
+                    try await worker.accept(listening, Self.listener)
+                    return true
+                } catch {
+                    continue
+                }
+            }
+            return false
+        }
+
+        private func drain(_ waiter: Waiter) async {
+            world.end()
+            await worker.drain()
+            listening = nil
+            let limit = loop.now.advanced(by: .seconds(300))
+            while await worker.connectionCount > 0 {
+                if loop.now > limit { return world.kernel.report("the drain does not end") }
+                _ = await waiter.wait(until: loop.now.advanced(by: .milliseconds(100)))
+            }
+            // What the clients have not heard of yet, and connections to servers that lie idle: then
+            // the loop has its own two descriptors alone.
+            let settled = loop.now.advanced(by: .seconds(300))
+            while world.clientCount > 0 || world.kernel.openCount > 2 {
+                if loop.now > settled {
+                    return world.kernel.report(
+                        "\(world.clientCount) clients and \(world.kernel.openCount) descriptors are left"
+                    )
+                }
+                _ = await waiter.wait(until: loop.now.advanced(by: .seconds(1)))
+            }
+        }
+
+        // MARK: Changes
+
+        private func change() async {
+            let kernel = world.kernel
+            if kernel.happens(oneIn: 60) {
+                kernel.note("another configuration")
+                generation += 1
+                guard let serving = try? Self.serving(idleConnections: kernel.random(0, 8)) else {
+                    return
+                }
+                await worker.adopt(
+                    serving, keys: Self.keys(world, generation: generation, areUsable: true))
+            }
+            if kernel.happens(oneIn: 90) {
+                let areUsable = kernel.happens(oneIn: 2)
+                kernel.note("keys, \(areUsable ? "usable" : "unusable")")
+                generation += 1
+                await worker.adopt(Self.keys(world, generation: generation, areUsable: areUsable))
+            }
+            if kernel.happens(oneIn: 40) {
+                healthChange += 1
+                let port = SimulatedWorld.serverPorts[kernel.random(0, 2)]
+                let server = HealthSnapshot.Server(upstream: "api", label: "127.0.0.1:\(port)")
+                let unhealthy: Set = kernel.happens(oneIn: 2) ? [server] : []
+                await worker.adopt(HealthSnapshot(change: healthChange, unhealthy: unhealthy))
+            }
+        }
+
+        private static func serving(idleConnections: Int) throws -> ServingConfiguration {
+            let routes = Ledger.Route.allCases.map { route in
+                var settings = Route(
+                    name: route.rawValue, path: "/\(route.rawValue)/*", upstream: 0)
+                settings.mode =
+                    switch route {
+                    case .open: .off
+                    case .monitored: .monitor
+                    case .enforced, .once: .enforce
+                    }
+                settings.apps = [AppIndex(project: 0, app: 0)]
+                if route == .once { settings.replay = .enforce }
+                return settings
+            }
+            var configuration = Configuration(routes: try RouteTable(routes))
+            configuration.projects = [
+                ProjectSource(project: TestIssuer.project, keys: .file("/keys.json"))
+            ]
+            var upstream = Upstream(
+                name: "api",
+                servers: SimulatedWorld.serverPorts.map { .tcp(host: "127.0.0.1", port: $0) })
+            upstream.connectTimeout = .seconds(2)
+            upstream.responseHeaderTimeout = .seconds(6)
+            upstream.idleTimeout = .seconds(8)
+            upstream.idleConnections = idleConnections
+            upstream.ejection.failures = 4
+            upstream.limits.connections = 60
+            configuration.upstreams = [upstream]
+            configuration.listeners = [listener]
+            configuration.replay.store = .memory
+            return ServingConfiguration(literal: configuration)
+        }
+
+        private static func keys(
+            _ world: SimulatedWorld, generation: UInt64, areUsable: Bool
+        ) -> KeySnapshot {
+            KeySnapshot(
+                sets: [
+                    ProjectKeys(
+                        project: TestIssuer.project.name, keySet: world.tokens.keySet,
+                        fetchedAt: .now, usableUntil: areUsable ? .never : .now,
+                        generation: generation, attempts: generation)
+                ], edition: 0, change: generation)
+        }
+    }
+
+    /// Puts what the proxy logs into the trace.
+    private final class SimulatedLog: EventLog {
+        private let world: SimulatedWorld
+
+        init(_ world: SimulatedWorld) {
+            self.world = world
+        }
+
+        func log(_ level: Log.Level, _ message: String, _ fields: [(name: String, value: String)]) {
+            let text = fields.map { "\($0.name)=\($0.value)" }.joined(separator: " ")
+            world.kernel.note("log: \(level.rawValue) \(message) \(text)")
+        }
+    }
+#endif
