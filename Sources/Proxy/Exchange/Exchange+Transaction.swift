@@ -246,10 +246,10 @@ extension Exchange {
 
     private func completed(_ transaction: Transaction) -> TransactionEnd {
         let isRequestSent = !transaction.isUploading && !transaction.hasUploadBroken
-        let isReusable =
-            isRequestSent && answer.isPersistent && answer.framing != .untilClose
-            && upstreamInput.isEmpty && !transaction.server.carriesOneMessage
         if !isRequestSent { return .answered(.linger, isReusable: false) }
+        let isReusable =
+            answer.isPersistent && answer.framing != .untilClose
+            && upstreamInput.isEmpty && !transaction.server.carriesOneMessage
         return .answered(willPersist ? .keepAlive : .close, isReusable: isReusable)
     }
 
