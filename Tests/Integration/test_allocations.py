@@ -75,10 +75,9 @@ def optimised() -> pathlib.Path:
     pytest.param("/claimed/item", True, 200, id="claimed"),
 ])
 def test_a_keep_alive_request_allocates_nothing(
-        start, new_origin, mint, library, optimised, tmp_path, monkeypatch, access, path, has_token, status):
-    monkeypatch.setattr(proxy, "BINARY", optimised)
+        start, new_origin, mint, library, optimised, tmp_path, access, path, has_token, status):
     counter = Counter(library, tmp_path / "counts")
-    portcullis = start(new_origin(), environment=counter.environment, log=f'access = "{access}"',
+    portcullis = start(new_origin(), program=optimised, environment=counter.environment, log=f'access = "{access}"',
                        extra=CLAIMED if path.startswith("/claimed") else "")
     at_start, _ = counter.read()
     assert at_start > 100, "the counter is not in the process"
