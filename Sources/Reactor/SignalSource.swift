@@ -3,8 +3,9 @@ internal import Glibc
 
 /// Signals of the process as something to wait for (signalfd(2)). Make it before any other thread
 /// starts: threads inherit the mask that keeps the signals from killing the process.
+///
+/// Safe to be Sendable: immutable but for the registration, which only the loop of `attach` touches.
 public final class SignalSource: @unchecked Sendable {
-    // Safe to send: immutable but for the registration, which only the loop of `attach` touches.
     private let descriptor: Int32
     private var registration: Registration?
 
