@@ -20,8 +20,8 @@ extension TokenVerifier {
         }
     }
 
-    /// What ``verify(_:now:keys:admits:)`` would come to if the signature held. For people who have no keys
-    /// at hand, never for a decision about a request.
+    /// What ``verify(_:now:keys:admits:)`` would come to if the signature held. For people who have
+    /// no keys at hand, never for a decision about a request.
     public func assumingSignature(_ token: Span<UInt8>, now: Int64) -> TokenVerdict {
         let verdict = verify(token, now: now) { _ in nil }
         guard case .keysUnavailable(let project) = verdict, let decoded = try? DecodedToken(token)

@@ -59,8 +59,8 @@ public final class TokenCache {
         return entry.verified
     }
 
-    /// Keeps a token that ``TokenVerifier/verify(_:now:keys:admits:)`` has just verified; does nothing for
-    /// a value that no verifier made.
+    /// Keeps a token that ``TokenVerifier/verify(_:now:keys:admits:)`` has just verified; does
+    /// nothing for a value that no verifier made.
     ///
     /// - Parameter now: Unix seconds: what is past its time makes room first.
     public func insert(_ token: Span<UInt8>, _ verified: VerifiedToken, now: Int64) {

@@ -8,8 +8,9 @@ public import Reactor
 ///   stream. Trailer fields are in `trailers` by then.
 /// - Writing takes one final head, after any number of interim ones, and then content without
 ///   framing. The handshake of a WebSocket is a head that goes out as an extended CONNECT (RFC 8441),
-///   and the answer that opens it reads as 101. `Content-Length` ends the stream by itself; without one, `finishMessage` does. A head
-///   says `Transfer-Encoding: chunked` when content of unknown length follows, which is sent as is.
+///   and the answer that opens it reads as 101. `Content-Length` ends the stream by itself; without
+///   one, `finishMessage` does. A head says `Transfer-Encoding: chunked` when content of unknown
+///   length follows, which is sent as is.
 ///
 /// A stream belongs to its connection's loop and is not thread-safe.
 public final class HTTP2Stream: Transport {
