@@ -470,8 +470,9 @@ class Sessions:
 def sessions(authority):
     made = []
 
-    def make(version: ssl.TLSVersion, name: str = "api.internal") -> Sessions:
-        context = authority.server(authority.issue(name, file=f"sessions-{len(made)}"))
+    def make(version: ssl.TLSVersion, clients: Authority | None = None) -> Sessions:
+        identity = authority.issue("api.internal", file=f"sessions-{len(made)}")
+        context = authority.server(identity, clients=clients)
         context.maximum_version = version
         made.append(Sessions(context))
         return made[-1]
@@ -525,6 +526,28 @@ def test_whom_the_proxy_does_not_trust_any_more_is_not_met_with_a_session(start,
     proxy.expect_metric(3, "portcullis_config_reloads_total", result="success")
     assert proxy.ask("GET", "/open/a").status == 200
     assert behind.resumed == [False, True, True, False]
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_with_another_certificate_of_ours_no_session_goes_on(start, tmp_path, authority, sessions, version):
+    """The server would go on believing that we are who we were."""
+    ours = Authority(tmp_path, "Proxies")
+    identity = ours.issue(file="proxy", usage="client")
+    behind = sessions(version, clients=ours)
+    seen = []
+    behind.origin.on("/open/who", lambda exchange: (
+        seen.append((exchange.stream.socket.session_reused,
+                     int(exchange.stream.socket.getpeercert()["serialNumber"], 16))), exchange.respond()))
+    tls = (f'tls = {{ ca = "{authority.path}", name = "api.internal", '
+           f'certificate = "{identity.certificate}", key = "{identity.key}" }}')
+    proxy = start(behind.origin, workers=1, upstream=tls + "\nidle_connections = 0")
+    assert [proxy.ask("GET", "/open/who").status for _ in range(2)] == [200, 200]
+    renewed = ours.issue(file="proxy", usage="client", replace=True)
+    proxy.signal(signal.SIGHUP)
+    proxy.expect_metric(1, "portcullis_config_reloads_total", result="success")
+    assert [proxy.ask("GET", "/open/who").status for _ in range(2)] == [200, 200]
+    assert seen == [(False, identity.serial), (True, identity.serial),
+                    (False, renewed.serial), (True, renewed.serial)]
 
 
 @pytest.mark.parametrize("fault", ["authority", "name", "expired"])

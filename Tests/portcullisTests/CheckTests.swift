@@ -95,29 +95,21 @@ struct CheckTests {
 
     @Test("says what a listener believes, and of whom")
     func trust() {
+        let listeners = """
+            [[listener]]
+            listen = "0.0.0.0:8080"
+            proxy_protocol = true
+            trusted_proxies = ["10.0.0.0/8"]
+            [[listener]]
+            listen = "unix:/run/edge.sock"
+            trusted_proxies = ["unix:", "10.0.0.0/8"]
+            forwarding_fields = "forwarded"
+            [[listener]]
+            listen = "0.0.0.0:8081"
+            """
         let run = Transcript(
             ["check", "-c", "proxy.conf"],
-            files: [
-                "proxy.conf": """
-                [[listener]]
-                listen = "0.0.0.0:8080"
-                proxy_protocol = true
-                trusted_proxies = ["10.0.0.0/8"]
-                [[listener]]
-                listen = "unix:/run/edge.sock"
-                trusted_proxies = ["unix:", "10.0.0.0/8"]
-                forwarding_fields = "forwarded"
-                [[listener]]
-                listen = "0.0.0.0:8081"
-                [upstream.api]
-                servers = ["127.0.0.1:9000"]
-                [[route]]
-                name = "all"
-                path = "/*"
-                upstream = "api"
-                app_check = "off"
-                """
-            ])
+            files: ["proxy.conf": OneRouteFile.text(listeners: listeners)])
         #expect(run.exitCode == .done)
         let words = run.text.split { $0.isWhitespace }.joined(separator: " ")
         #expect(

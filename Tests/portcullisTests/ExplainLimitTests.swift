@@ -5,26 +5,8 @@ import Testing
 
 @Suite("Rate limits in explain and check")
 struct ExplainLimitTests {
-    private func file(_ limit: String, server: String = "", route: String = "") -> [String: String]
-    {
-        [
-            "proxy.conf": """
-            [server]
-            \(server)
-            [[listener]]
-            listen = "127.0.0.1:8080"
-            [project.production]
-            number = "123"
-            [upstream.api]
-            servers = ["127.0.0.1:9000"]
-            [[route]]
-            name = "all"
-            path = "/*"
-            upstream = "api"
-            \(limit)
-            \(route)
-            """
-        ]
+    private func file(_ limit: String, server: String = "") -> [String: String] {
+        ["proxy.conf": OneRouteFile.text(server: server, route: limit)]
     }
 
     private func explain(_ files: [String: String]) -> Transcript {

@@ -1,17 +1,18 @@
-/// A whole configuration file with one listener, one project, one upstream and one route: what most
-/// tests of a single setting need around it.
+/// A whole configuration file with one project, one upstream, one route and, unless a test brings its
+/// own, one listener: what most tests of a single setting need around it.
 public enum OneRouteFile {
     /// The text. Each argument stands at the end of the table of its name, as lines of its own;
-    /// `more` holds tables and stands at the end of the file.
+    /// `listeners` and `more` hold tables; those of `more` stand at the end of the file.
     public static func text(
-        server: String = "", project: String = "", named name: String = "all", path: String = "/*",
-        route: String = "", more: String = ""
+        server: String = "",
+        listeners: String = "[[listener]]\nlisten = \"127.0.0.1:8080\"",
+        project: String = "", named name: String = "all", path: String = "/*", route: String = "",
+        more: String = ""
     ) -> String {
         """
         [server]
         \(server)
-        [[listener]]
-        listen = "127.0.0.1:8080"
+        \(listeners)
         [project.production]
         number = "123"
         \(project)

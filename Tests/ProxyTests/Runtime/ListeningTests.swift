@@ -142,19 +142,13 @@ struct ListeningTests {
     }
 
     private func configuration(unix path: String, port: UInt16) throws -> Configuration {
-        let text = """
-            [[listener]]
-            listen = "127.0.0.1:\(port)"
-            [[listener]]
-            listen = "unix:\(path)"
-            [upstream.api]
-            servers = ["127.0.0.1:9000"]
-            [[route]]
-            name = "all"
-            path = "/*"
-            upstream = "api"
-            app_check = "off"
-            """
+        let text = OneRouteFile.text(
+            listeners: """
+                [[listener]]
+                listen = "127.0.0.1:\(port)"
+                [[listener]]
+                listen = "unix:\(path)"
+                """)
         return try #require(
             Configuration.load(text: text, fileName: "t.conf", surroundings: .empty).configuration)
     }
