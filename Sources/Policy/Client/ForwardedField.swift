@@ -3,8 +3,8 @@
 ///
 /// Strict: a field that does not follow the grammar to the letter, says a thing twice in one element
 /// or names nobody as an RFC 7239 node is worth nothing as a whole, for nobody can say where the
-/// part begins that a client wrote. Only white space behind `;`, which the grammar does not have
-/// and many proxies write, is forgiven.
+/// part begins that a client wrote. More than 16 pairs in one element count as such a mistake. Only
+/// white space behind `;`, which the grammar does not have and many proxies write, is forgiven.
 public struct ForwardedField: Sendable, Equatable {
     /// What one proxy says about who connected to it.
     public struct Element: Sendable, Equatable {
@@ -21,6 +21,10 @@ public struct ForwardedField: Sendable, Equatable {
 
     /// Why a field is worth nothing.
     public struct Malformed: Error, Equatable {}
+
+    /// Four kinds of pairs have a meaning. A name is looked for among all before it, so the time for
+    /// a client's element of thousands would grow with the square of its length.
+    private static let pairLimit = 16
 
     /// The elements in the order of the message.
     public private(set) var elements: [Element] = []
@@ -45,7 +49,7 @@ public struct ForwardedField: Sendable, Equatable {
         repeat {
             // Pairs may be left out, and the semicolons between them stay.
             guard let (name, value) = try reader.nextPair() else { continue }
-            guard !names.contains(name) else { throw Malformed() }
+            guard names.count < pairLimit, !names.contains(name) else { throw Malformed() }
             names.append(name)
             switch name {
             case forName:

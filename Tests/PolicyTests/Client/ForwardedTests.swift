@@ -74,6 +74,15 @@ struct ForwardedTests {
         #expect(parse("for=192.0.2.9", line) == nil)
     }
 
+    @Test("H6: an element has 16 pairs at most, and a field any number of elements")
+    func pairs() throws {
+        let pairs = (1..<16).map { "x\($0)=1" }.joined(separator: ";")
+        let longest = "for=192.0.2.1;\(pairs)"
+        let elements = try #require(parse("\(longest), \(longest)"))
+        #expect(elements.map(describe) == ["192.0.2.1 - -", "192.0.2.1 - -"])
+        #expect(parse("\(longest);x16=1") == nil)
+    }
+
     @Test(
         "an entry of X-Forwarded-For may have a port, and IPv6 no brackets",
         arguments: [
