@@ -16,13 +16,7 @@ extension MetricsPage {
                 "portcullis_proxy_headers_total", .counter,
                 "Connections that a PROXY header was expected of, by what came. Only client, unknown "
                     + "and balancer were served.")
-        }
-        for listener in expecting {
-            for result in ProxyHeaderResult.allCases {
-                text.sample(
-                    [("listener", listener.name), ("result", result.rawValue)],
-                    sum(listener.values) { $0.proxyHeaders.total(result) })
-            }
+            appendWords(expecting, "listener", by: "result", to: &text) { $0.proxyHeaders }
         }
         text.family(
             "portcullis_forwarded_malformed_total", .counter,

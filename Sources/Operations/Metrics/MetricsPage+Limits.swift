@@ -11,13 +11,7 @@ extension MetricsPage {
         text.family(
             "portcullis_limit_hits_total", .counter,
             "Requests and connections that were refused or ended by a limit, by its name.")
-        for listener in listeners {
-            for limit in Limit.allCases {
-                text.sample(
-                    [("listener", listener.name), ("limit", limit.rawValue)],
-                    sum(listener.values) { $0.limits.total(limit) })
-            }
-        }
+        appendWords(listeners, "listener", by: "limit", to: &text) { $0.limits }
         text.family(
             "portcullis_idle_connections_closed_total", .counter,
             "Idle client connections that were closed early, because their place was needed.")
@@ -28,13 +22,7 @@ extension MetricsPage {
         text.family(
             "portcullis_http2_failures_total", .counter,
             "HTTP/2 connections of clients that were ended for what they did.")
-        for listener in listeners {
-            for kind in HTTP2Failure.allCases {
-                text.sample(
-                    [("listener", listener.name), ("kind", kind.rawValue)],
-                    sum(listener.values) { $0.http2Failures.total(kind) })
-            }
-        }
+        appendWords(listeners, "listener", by: "kind", to: &text) { $0.http2Failures }
         text.family(
             "portcullis_memory_bytes", .gauge,
             "Memory that counts against memory_limit: the process's own pages and shared ones.")

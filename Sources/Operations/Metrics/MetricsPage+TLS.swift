@@ -25,19 +25,12 @@ extension MetricsPage {
             "TLS handshakes with clients that were completed; resumed: without a signature.")
         for listener in listeners {
             let label = ("listener", listener.name)
-            text.sample(
-                [label, ("kind", "full")], listener.values.reduce(0) { $0 &+ $1.secured.total })
-            text.sample(
-                [label, ("kind", "resumed")], listener.values.reduce(0) { $0 &+ $1.resumed.total })
+            text.sample([label, ("kind", "full")], sum(listener.values) { $0.secured.total })
+            text.sample([label, ("kind", "resumed")], sum(listener.values) { $0.resumed.total })
         }
         text.family(
             "portcullis_tls_handshake_failures_total", .counter,
             "TLS handshakes with clients that failed.")
-        for listener in listeners {
-            for kind in TLSError.Kind.allCases {
-                let total = listener.values.reduce(0) { $0 &+ $1.failedHandshakes.total(kind) }
-                text.sample([("listener", listener.name), ("reason", kind.rawValue)], total)
-            }
-        }
+        appendWords(listeners, "listener", by: "reason", to: &text) { $0.failedHandshakes }
     }
 }

@@ -16,14 +16,9 @@ extension MetricsPage {
             "Ejections by a loop; requests that met too few servers, waited, or were retried.")
         let events = loops.map(\.allUpstreamEvents)
         // Something may have happened before the first request has ended.
-        for name in Set(upstreams.map(\.name)).union(events.flatMap(\.keys)).sorted() {
-            let counters = events.compactMap { $0[name] }
-            for event in UpstreamEvent.allCases {
-                text.sample(
-                    [("upstream", name), ("event", event.rawValue)],
-                    sum(counters) { $0.total(event) })
-            }
-        }
+        let names = Set(upstreams.map(\.name)).union(events.flatMap(\.keys)).sorted()
+        let owners = names.map { name in (name: name, values: events.compactMap { $0[name] }) }
+        appendWords(owners, "upstream", by: "event", to: &text) { $0 }
         appendHandshakes(to: &text)
         if health.servers.isEmpty && health.checks.isEmpty { return }
         text.family(
@@ -46,19 +41,11 @@ extension MetricsPage {
 
     /// Nothing where no upstream has TLS.
     private func appendHandshakes(to text: inout MetricsText) {
-        let handshakes = loops.map(\.allUpstreamHandshakes)
-        let names = Set(handshakes.flatMap(\.keys)).sorted()
-        if names.isEmpty { return }
+        let handshakes = merged(loops.map(\.allUpstreamHandshakes))
+        if handshakes.isEmpty { return }
         text.family(
             "portcullis_upstream_tls_handshakes_total", .counter,
             "TLS handshakes with servers that were completed; resumed: without a signature.")
-        for name in names {
-            let counters = handshakes.compactMap { $0[name] }
-            for kind in HandshakeKind.allCases {
-                text.sample(
-                    [("upstream", name), ("kind", kind.rawValue)],
-                    sum(counters) { $0.total(kind) })
-            }
-        }
+        appendWords(handshakes, "upstream", by: "kind", to: &text) { $0 }
     }
 }

@@ -257,6 +257,25 @@ public struct MetricsPage: Sendable {
         return byName.sorted { $0.key < $1.key }.map { (name: $0.key, values: $0.value) }
     }
 
+    /// Appends a sample for each word of each owner: a listener, or an upstream.
+    ///
+    /// - Parameters:
+    ///   - owner: The label that the owner's name gets.
+    ///   - label: The label that the word gets.
+    ///   - counters: Those of the family, among what is counted for an owner in one loop.
+    func appendWords<Value, Word>(
+        _ owners: [(name: String, values: [Value])], _ owner: String, by label: String,
+        to text: inout MetricsText, _ counters: (Value) -> WordCounters<Word>
+    ) {
+        for (name, values) in owners {
+            let counters = values.map(counters)
+            for word in Word.allCases {
+                text.sample(
+                    [(owner, name), (label, word.rawValue)], sum(counters) { $0.total(word) })
+            }
+        }
+    }
+
     func sum<Value>(_ values: [Value], _ total: (Value) -> UInt64) -> UInt64 {
         values.reduce(0) { $0 &+ total($1) }
     }
