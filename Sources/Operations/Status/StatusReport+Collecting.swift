@@ -24,7 +24,7 @@ extension StatusReport.ProcessPart {
         residentBytes = ProcessStatistics.residentBytes
         memoryLimitBytes = memory.status.limit
         openDescriptors = ProcessStatistics.openDescriptors
-        let limit = Syscalls.raiseDescriptorLimit()
+        let limit = Syscalls.descriptorLimit()
         descriptorLimit = limit > 0 ? limit : nil
         droppedLogLines = log.droppedLines
     }
