@@ -3,11 +3,11 @@ internal import HTTP
 public import Proxy
 public import Reactor
 
-/// The admin listener: metrics, liveness and readiness, away from every public listener (pitfall
-/// O7).
+/// The admin listener: status, metrics, probes and changes, away from every public listener
+/// (pitfall O7).
 ///
-/// It lives on a loop of its own, so that a busy proxy still answers its probes, and it bounds what
-/// a stranger on that address can cost: connections, bytes and time.
+/// It lives on a loop that serves no requests, so that a busy proxy still answers its probes, and it
+/// bounds what a stranger on that address can cost: connections, bytes and time.
 public actor AdminServer {
     private static let connectionLimit = 64
     private static let headLimits = HeadLimits(bytes: 8 << 10, fields: 64, target: 1 << 10)

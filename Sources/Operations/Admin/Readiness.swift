@@ -38,7 +38,7 @@ public final class Readiness: Sendable {
     /// Why the process is not ready; empty when it is.
     public func reasons() -> [String] {
         var reasons: [String] = []
-        switch phase.withLock({ $0 }) {
+        switch current {
         case .starting: reasons.append("the configuration is not serving yet")
         case .serving: break
         case .draining: reasons.append("the process is draining")
