@@ -66,11 +66,11 @@ extension Service {
                 .error, "upgrade failed; this process serves on", [("error", error.description)])
         }
         successor = nil
+        // What comes until `leave` is for the new process.
+        if heir != nil { return }
         isUpgrading = false
-        if heir == nil {
-            signalsToCome += signalsAfterUpgrade
-            signalsAfterUpgrade.removeAll()
-        }
+        signalsToCome += signalsAfterUpgrade
+        signalsAfterUpgrade.removeAll()
     }
 
     private func upgradeProgram() throws(UpgradeError) -> Program {

@@ -69,7 +69,7 @@ actor Service {
     private(set) var isDraining = false
     /// Another configuration is about to be put in place.
     private(set) var isReloading = false
-    /// A new binary is about to take over.
+    /// A new binary is about to take over, or has.
     var isUpgrading = false
     /// Signals that came while something else was under way.
     var signalsToCome: [Int32] = []
