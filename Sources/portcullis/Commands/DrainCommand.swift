@@ -65,15 +65,15 @@ struct DrainCommand: Equatable {
             ? "" : " (\(change.addresses.joined(separator: ", ")))"
         let state =
             change.state == .draining
-            ? "\(isNew)draining; \(Self.counted(change.inFlight, "request")) under way"
+            ? "\(isNew)draining; \(counted(change.inFlight, "request")) under way"
             : "\(change.isChanged ? "getting requests again" : "already getting requests")"
         console.print(
             "\(change.upstream): \(change.server)\(addresses) is \(state); "
-                + "\(Self.counted(change.serversLeft, "server")) of \(change.upstream) in service")
+                + "\(counted(change.serversLeft, "server")) of \(change.upstream) in service")
         if let warning = change.warning { console.complain("portcullis: warning: \(warning)") }
         if change.silentLoops > 0 {
             console.complain(
-                "portcullis: warning: \(Self.counted(change.silentLoops, "event loop")) did not "
+                "portcullis: warning: \(counted(change.silentLoops, "event loop")) did not "
                     + "answer; there it takes effect later")
         }
     }
@@ -105,10 +105,6 @@ struct DrainCommand: Equatable {
         }
         let verb = isDraining ? "drain" : "undrain"
         return "/upstreams/\(upstream)/servers/\(server.joined())/\(verb)"
-    }
-
-    private static func counted(_ count: Int, _ noun: String) -> String {
-        "\(count) \(noun)\(count == 1 ? "" : "s")"
     }
 }
 

@@ -74,8 +74,4 @@ extension Service {
             status: "not ready any more, accepting for \(seconds) s",
             extension: Self.drainExtension)
     }
-
-    private func counted(_ count: Int, _ noun: String) -> String {
-        "\(count) \(noun)\(count == 1 ? "" : "s")"
-    }
 }
