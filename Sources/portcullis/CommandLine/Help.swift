@@ -114,8 +114,8 @@ enum Help {
                portcullis undrain UPSTREAM SERVER …
 
         Has a running proxy give one server of an upstream no new requests, or give it requests again.
-        What is under way goes on. It stays so over reloads while the server is in the configuration,
-        and ends with the process.
+        What is under way goes on. It stays so over reloads and upgrades while the server is in the
+        configuration, and over no restart.
 
           -c, --config FILE    the proxy's configuration: where its admin listener and token_file are
           --admin ADDRESS      host:port or unix:/path (default 127.0.0.1:9090)
