@@ -62,6 +62,38 @@ struct MetricsTests {
         #expect(started > now - 86_400 && started <= now + 1)
     }
 
+    @Test("have a sample for each listener and word, of all loops together")
+    func words() throws {
+        let loops = [LoopMetrics(), LoopMetrics()]
+        for loop in loops {
+            for name in ["a:80", "b:80"] { loop.listener(name).limits.count(.url) }
+            loop.listener("b:80").http2Failures.count(.flood)
+            loop.listener("b:80").proxyHeaders.count(.client)
+            loop.upstreamEvents("api").count(.ejected)
+            loop.upstreamHandshakes("api").count(.resumed)
+        }
+        let page = try page(loops)
+        let hits = "portcullis_limit_hits_total"
+        for name in ["a:80", "b:80"] {
+            for limit in Limit.allCases {
+                let labels = ["listener": name, "limit": limit.rawValue]
+                #expect(page[hits, labels] == (limit == .url ? 2 : 0))
+            }
+        }
+        let failures = "portcullis_http2_failures_total"
+        #expect(page[failures, ["listener": "b:80", "kind": "h2_flood"]] == 2)
+        #expect(page[failures, ["listener": "a:80", "kind": "h2_flood"]] == 0)
+        let headers = "portcullis_proxy_headers_total"
+        #expect(page[headers, ["listener": "b:80", "result": "client"]] == 2)
+        #expect(page[headers, ["listener": "a:80", "result": "client"]] == nil)
+        let events = "portcullis_upstream_events_total"
+        #expect(page[events, ["upstream": "api", "event": "ejected"]] == 2)
+        #expect(page[events, ["upstream": "api", "event": "panic"]] == 0)
+        let handshakes = "portcullis_upstream_tls_handshakes_total"
+        #expect(page[handshakes, ["upstream": "api", "kind": "resumed"]] == 2)
+        #expect(page[handshakes, ["upstream": "api", "kind": "full"]] == 0)
+    }
+
     @Test("count a request under route, app, verdict, reason and action")
     func request() throws {
         let metrics = LoopMetrics()
