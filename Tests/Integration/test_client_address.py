@@ -8,6 +8,7 @@ import ssl
 import struct
 import subprocess
 
+import httpx
 import pytest
 
 from conftest import running_proxy
@@ -227,6 +228,36 @@ def test_O4_streams_of_HTTP2_are_the_clients(proxy, origin):
     assert first.status == second.status == 200
     assert [sent.get("x-forwarded-for") for sent in origin.requests] == [CLIENT, CLIENT]
     assert proxy.access_of("/open/2")["client"] == CLIENT
+
+
+def test_O4_a_task_that_goes_on_with_another_clients_stream_serves_that_client(start, origin, identity):
+    """One task serves stream after stream, of whichever connection (decision 93): nothing stays of the one before."""
+    issuer, certificate = identity
+    port = free_port()
+    behind_balancer = f'[[listener]]\nlisten = "127.0.0.1:{port}"\n{TRUSTING}\nproxy_protocol = true\n'
+    proxy = start(origin, workers=1, listener=f"{TRUSTING}\ntls.certificates = [ {certificate.toml} ]",
+                  extra=behind_balancer)
+    forged = ("x-forwarded-for", STRANGER)
+    with httpx.Client(http2=True, verify=issuer.client("h2"), base_url=f"https://127.0.0.1:{proxy.port}",
+                      headers={"host": HOST}) as encrypted, \
+            Client(port, header=binary(attributes=TLS_IN_FRONT)) as first, \
+            Client(port, header=binary(CLIENT6)) as second:
+
+        def ask_encrypted(path: str) -> int:
+            fields = {"x-forwarded-for": CLIENT}
+            return encrypted.get(path, headers=fields, extensions={"sni_hostname": HOST}).status_code
+
+        asks = [(ask_encrypted, f"{CLIENT}, 127.0.0.1", "https", proxy.port, HOST),
+                (lambda path: second.ask("GET", path, forged).status, CLIENT6, "http", port, None),
+                (lambda path: first.ask("GET", path, forged).status, CLIENT, "https", port, None)]
+        for turn in range(3):
+            for number, (ask, client, proto, listener, sni) in enumerate(asks):
+                path = f"/open/{number}/{turn}"
+                assert ask(path) == 200
+                served_as(origin, client=client, proto=proto)
+                line = proxy.access_of(path)
+                assert (line["client"], line["peer"]) == (client.split(",")[0], "127.0.0.1")
+                assert (line["listener"], line.get("sni")) == (f"127.0.0.1:{listener}", sni)
 
 
 # Programs that were not written here
