@@ -16,7 +16,9 @@ import pytest
 from harness.client import Connection, request
 from harness.origin import Gate, wait_until
 from harness.proxy import BINARY, free_port, route
+from test_admin import address, begin, change, served, token_file  # noqa: F401
 from test_systemd import Manager, environment, listening, port_of
+from test_upstream_health import listen_at, named, names  # noqa: F401
 
 TOOK_OVER = "upgrade: this process has taken over"
 FAILED = "upgrade failed; this process serves on"
@@ -283,6 +285,32 @@ health = { path = "/health", interval = "100ms", unhealthy_after = 2, healthy_af
     for _ in range(6):
         assert ask_once(proxy).status == 200
     assert not any(target.startswith("/open") for target in sick.targets())
+
+
+def test_O7_what_an_operator_took_out_of_service_stays_so(begin, new_origin, program):  # noqa: F811
+    first, second = new_origin(), new_origin()
+    proxy = begin(first, second, program=program)
+    assert change(proxy, address(first), "drain").status == 200
+    for _ in range(2):
+        upgrade(proxy)
+        assert served(proxy, [first, second]) == [0, 20]
+    assert change(proxy, address(first), "undrain").json()["changed"] is True
+    assert all(served(proxy, [first, second]))
+
+
+def test_addresses_of_names_stay_known_while_the_resolver_fails(start, origin, names, program):  # noqa: F811
+    port = free_port()
+    listener = listen_at("127.0.0.2", port)
+    names.say(backend="127.0.0.2")
+    try:
+        proxy = start(origin, program=program, environment=names.environment, **named(port))
+        assert proxy.ask("GET", "/named/x").body == b"127.0.0.2"
+        names.say(backend="fail")
+        for _ in range(2):
+            upgrade(proxy)
+            assert proxy.ask("GET", "/named/x").body == b"127.0.0.2"
+    finally:
+        listener.close()
 
 
 # Signals on the way
