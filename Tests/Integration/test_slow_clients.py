@@ -20,9 +20,9 @@ COUNT = 2000
 # What a slow client may cost while it is there: buffers of the head or body that it does not finish.
 BYTES_EACH = {"silent": 2_000, "slow_headers": 40_000, "slow_bodies": 120_000, "slow_readers": 120_000}
 PATHS = {"silent": "/", "slow_headers": "/", "slow_bodies": "/open/upload", "slow_readers": "/open/large"}
-# What the kernel has taken of an answer counts as taken, so no lower rate would show in seconds.
 # Fewer where each has a connection to the backend, and a thread there.
 COUNTS = {"silent": COUNT, "slow_headers": COUNT, "slow_bodies": 300, "slow_readers": 60}
+# What the kernel has taken of an answer counts as taken, so no lower rate would show in seconds.
 LIMITS = ('limits = { header_timeout = "2s", idle_timeout = "2s", body_rate = "1KiB", answer_rate = "1GiB", '
           'rate_grace = "1s" }')
 # The word of each end, one of them for each.

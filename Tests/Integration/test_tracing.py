@@ -265,11 +265,14 @@ headers = {{ Authorization = {{ env = "OTLP_TOKEN" }}, X-Api-Key = {{ file = "{s
 
 
 def test_a_collector_that_is_busy_gets_the_spans_later_and_once(traced, collector):
-    answers = iter([(503, {"Retry-After": "1"}, b""), (429, {}, b""), (200, {}, b"{}")])
-    collector.answer = lambda: next(answers)
+    answers = iter([(503, {"Retry-After": "3"}, b""), (429, {}, b""), (200, {}, b"{}")])
+    came = []
+    collector.answer = lambda: (came.append(time.monotonic()), next(answers))[1]
     proxy = traced()
     ask(proxy)
     collector.wait_exports(3)
+    # Left to itself it would have come back after a second or so.
+    assert came[1] - came[0] >= 3
     assert len(set(collector.bodies)) == 1
     proxy.expect_metric(2, "portcullis_trace_spans_total", result="exported")
     proxy.expect_metric(0, "portcullis_trace_spans_total", result="failed")

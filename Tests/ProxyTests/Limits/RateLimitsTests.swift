@@ -53,6 +53,18 @@ struct RateLimitsTests {
         #expect(before.status.routes.isEmpty && none.status.verifications == nil)
     }
 
+    @Test("housekeeping gives up the buckets of every limit that are full again")
+    func housekeeping() throws {
+        let limits = RateLimits(
+            try Self.configuration(RateLimit(requests: 10, seconds: 60)), previous: nil)
+        let tables = try [#require(limits.routes[0]).table, #require(limits.verifications)]
+        for table in tables { #expect(table.charge(1, at: 0) { 1 } == nil) }
+        for _ in 0..<32 { limits.purge(at: 1) }
+        #expect(tables.map(\.entries) == [1, 1])
+        for _ in 0..<32 { limits.purge(at: 60_000_000_000) }
+        #expect(tables.map(\.entries) == [0, 0])
+    }
+
     @Test("a served configuration hands its limits on to the next one")
     func handingOn() throws {
         let configuration = try Self.configuration(RateLimit(requests: 10, seconds: 60))
