@@ -358,3 +358,14 @@ def test_a_reload_swaps_the_collector_and_switches_tracing_off_and_on(traced, or
     ask(proxy)
     assert len(other.wait(2)) == 2 and len(collector.of(SERVER)) == 1
     other.stop()
+
+
+def test_a_new_collector_does_not_wait_for_what_the_old_one_asked_for(traced, collector):
+    collector.answer = lambda: (503, {"Retry-After": "60"}, b"")
+    proxy = traced()
+    ask(proxy)
+    collector.wait_exports(1)
+    other = Collector()
+    reload(proxy, lambda text: text.replace(str(collector.port), str(other.port)))
+    other.wait(1)
+    other.stop()

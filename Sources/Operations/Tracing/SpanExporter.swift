@@ -69,6 +69,9 @@ public actor SpanExporter {
         pool?.close()
         pool = nil
         isFailing = false
+        // The failures, and the pause after them, were another collector's.
+        attempts = 0
+        waiter.wake()
         guard let next else {
             batch = nil
             return queue.open(limit: 0, onFull: {})
