@@ -206,18 +206,23 @@ def assert_overloaded_but_kept(response):
     assert (response.status, response.code, response.get("retry-after")) == (503, "overloaded", "5")
 
 
-def test_a_reload_changes_limits_of_connections(start, new_origin):
+@pytest.mark.parametrize("limit, parts, before, after", [
+    ("connections", {"listener": "limits = { connections = 2, connections_per_network = 2 }"},
+     "connections = 2, connections_per_network = 2", "connections = 3"),
+    ("max_connections", {"server": "max_connections = 2"}, "max_connections = 2", "max_connections = 3")],
+    ids=["connections", "max_connections"])
+def test_a_reload_changes_limits_of_connections(start, new_origin, limit, parts, before, after):
     origin = new_origin()
-    proxy = start(origin, listener="limits = { connections = 2, connections_per_network = 2 }")
+    proxy = start(origin, **parts)
     held = Held(proxy, origin)
     held.begin(2)
     text = proxy.config_path.read_text()
-    proxy.config_path.write_text(text.replace("connections = 2, connections_per_network = 2", "connections = 3"))
+    proxy.config_path.write_text(text.replace(before, after))
     proxy.signal(signal.SIGHUP)
     proxy.wait_for_record(lambda record: record["msg"] == "configuration reloaded", "a reload")
     held.begin(1)
     assert_overloaded(proxy.ask("GET", "/open/x"))
-    assert hits(proxy, "connections") == 1
+    assert hits(proxy, limit) == 1
     held.let_go()
 
 

@@ -10,9 +10,11 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from harness import tokens
+from harness.certificates import Authority
 from harness.client import HOST, request
 from harness.collector import CLIENT, SERVER, Collector
 from harness.http2 import Client
+from harness.keyserver import ConnectProxy
 from harness.origin import wait_until
 from harness.proxy import free_port
 
@@ -262,6 +264,39 @@ headers = {{ Authorization = {{ env = "OTLP_TOKEN" }}, X-Api-Key = {{ file = "{s
     assert fields["Authorization"] == "Bearer from-the-environment" and fields["X-Api-Key"] == "from-a-file"
     assert fields["Content-Type"] == "application/json" and fields["User-Agent"].startswith("portcullis/")
     assert "from-the-environment" not in proxy.output() and "from-a-file" not in proxy.output()
+
+
+@pytest.fixture
+def encrypted(tmp_path):
+    """A collector over TLS, and who vouches for it."""
+    authority = Authority(tmp_path)
+    collector = Collector(tls=authority.server(authority.issue("127.0.0.1", file="collector")))
+    yield collector, authority
+    collector.stop()
+
+
+def test_spans_go_over_TLS_and_through_an_egress_proxy(start, origin, encrypted):
+    collector, authority = encrypted
+    tunnel = ConnectProxy()
+    proxy = start(origin, extra=collector.settings + f'''
+sample = 100
+ca = "{authority.path}"
+egress_proxy = "http://127.0.0.1:{tunnel.port}"
+''')
+    ask(proxy)
+    assert len(collector.wait(1)) == 1
+    assert tunnel.heads[0].startswith(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n" % collector.port)
+    tunnel.stop()
+
+
+def test_a_collector_whom_nobody_vouches_for_gets_nothing(start, origin, encrypted, tmp_path):
+    collector, _ = encrypted
+    other = Authority(tmp_path, "Somebody else")
+    proxy = start(origin, extra=collector.settings + f'sample = 100\nca = "{other.path}"\n')
+    ask(proxy)
+    record = proxy.wait_for_record(lambda record: record["msg"] == "spans cannot be exported", "the reason")
+    assert "certificate" in record["reason"]
+    assert collector.bodies == []
 
 
 def test_a_collector_that_is_busy_gets_the_spans_later_and_once(traced, collector):

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -41,9 +42,9 @@ class Collected:
 
 
 class Collector:
-    """Listens on loopback. `answer` makes the answer of each export: status, fields, body."""
+    """Listens on loopback, with `tls` over TLS. `answer` makes the answer of each export: status, fields, body."""
 
-    def __init__(self, port: int = 0):
+    def __init__(self, port: int = 0, tls: ssl.SSLContext | None = None):
         self.changed = threading.Condition()
         self.bodies: list[bytes] = []
         self.fields: list[dict[str, str]] = []
@@ -75,6 +76,9 @@ class Collector:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.server.daemon_threads = True
+        if tls:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True)
+        self.scheme = "https" if tls else "http"
         self.port = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
@@ -96,7 +100,7 @@ class Collector:
 
     @property
     def settings(self) -> str:
-        return f'\n[tracing]\notlp = "http://127.0.0.1:{self.port}/v1/traces"\n'
+        return f'\n[tracing]\notlp = "{self.scheme}://127.0.0.1:{self.port}/v1/traces"\n'
 
     def wait(self, count: int, kind=SERVER, within: float = 15) -> list[Collected]:
         """The spans of one kind once there are so many."""
