@@ -1,5 +1,6 @@
 """One measured run: backend and proxy fresh, work checked, warmed up, timed."""
 
+import math
 import time
 from dataclasses import dataclass
 
@@ -52,6 +53,8 @@ class Run:
     requests_per_second: float
     p50_ms: float
     p99_ms: float
+    steady_p99_ms: float | None
+    """At the workload's steady rate; infinite where that was not reached."""
     resident_mib: float
     proxy_core: float
     load_core: float
@@ -90,7 +93,10 @@ def _measure_once(
         backend_cpu = cpu_time(stage.backend) - backend_before
         now = CoreTimes.now()
         resident = resident_bytes(stage.proxy)
+        steady = stage.steady_load(seconds) if workload.rate else None
     _check_answers(workload, seen)
+    if steady:
+        _check_answers(workload, steady)
     shares = now.shares_since(cores)
     known = (proxy_cpu.total + backend_cpu.total + seen.cpu_seconds) / (now.at - cores.at)
     return Run(
@@ -102,6 +108,7 @@ def _measure_once(
         requests_per_second=seen.requests / seen.seconds,
         p50_ms=seen.p50_ms,
         p99_ms=seen.p99_ms,
+        steady_p99_ms=_steady_p99(workload.rate, steady) if steady else None,
         resident_mib=resident / (1 << 20),
         proxy_core=shares[PROXY_CORE],
         load_core=shares[LOAD_CORE],
@@ -117,6 +124,11 @@ def _check_answers(workload: Workload, seen: Load) -> None:
         raise Broken(f"{seen.error_statuses} of {seen.requests} answers had status 400 or more")
     if seen.socket_errors > seen.requests / 10_000:
         raise Broken(f"{seen.socket_errors} socket errors in {seen.requests} requests")
+
+
+def _steady_p99(rate: int, seen: Load) -> float:
+    """Without end where the rate was not reached: the queue only grew."""
+    return seen.p99_ms if seen.requests >= 0.95 * rate * seen.seconds else math.inf
 
 
 @dataclass(frozen=True)

@@ -37,11 +37,35 @@ class Stage:
                 PORT, requests, seconds, self.workload.connections, tls=self.workload.tls
             )
         # These repeat one request.
-        path, _, token = requests.read_text().splitlines()[0].partition("\t")
         if client in (Client.H2LOAD, Client.GRPC):
-            call = _call(requests.parent) if client is Client.GRPC else None
-            return h2load(PORT, path, token, seconds, requests.parent, call)
+            return self._h2load(seconds)
+        path, token = self._request
         return handshakes(PORT, path, token, seconds, resumed=client is Client.RESUMPTIONS)
+
+    def steady_load(self, seconds: float) -> Load:
+        """The workload's rate of its first request, which no contestant needs a whole core for."""
+        return self._h2load(seconds, self.workload.rate)
+
+    @property
+    def _request(self) -> tuple[str, str]:
+        """The path and the token of the first request."""
+        path, _, token = self.requests.read_text().splitlines()[0].partition("\t")
+        return path, token
+
+    def _h2load(self, seconds: float, rate: int | None = None) -> Load:
+        path, token = self._request
+        folder = self.requests.parent
+        return h2load(
+            PORT,
+            path,
+            token,
+            seconds,
+            folder,
+            call=_call(folder) if self.workload.client is Client.GRPC else None,
+            http1=self.workload.client is Client.WRK,
+            tls=self.workload.tls,
+            rate=rate,
+        )
 
 
 @dataclass(frozen=True)
