@@ -44,11 +44,11 @@ def main() -> int:
 def _run(options: argparse.Namespace, setting: Setting, results: list[Flood]) -> None:
     programs = executables(setting)
     for kind in options.kinds:
-        wanted = options.connections if KINDS[kind].is_alone else options.connections // 4
+        wanted = options.connections // (4 if KINDS[kind].reaches_backend else 1)
         count = possible(wanted, KINDS[kind])
-        if count < wanted:
+        if count < wanted and not KINDS[kind].is_judged:
             print(f"{kind}: {count:,} connections, as open files are limited", file=sys.stderr)
-        for contestant in contestants(count):
+        for contestant in contestants(KINDS[kind], count):
             if programs[contestant.program] is None:
                 print(f"{contestant.program}: not found", file=sys.stderr)
                 continue

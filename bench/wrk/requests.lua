@@ -1,7 +1,13 @@
 -- Usage: wrk … -s requests.lua URL -- FILE
 -- FILE holds one request a line: the path, a tab, and the App Check token (may be empty). All requests are
 -- formatted before the clock starts; a file of one line stays static, so wrk does not call Lua for it.
+-- MEAN_PAUSE_MILLISECONDS in the environment: each connection waits about so long before each request.
 local requests, position = {}, 0
+
+local pause = tonumber(os.getenv("MEAN_PAUSE_MILLISECONDS") or "0")
+if pause > 0 then
+    delay = function() return math.random(0, 2 * pause) end
+end
 
 local function set(path, token)
     wrk.path = path
