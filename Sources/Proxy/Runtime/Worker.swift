@@ -1,42 +1,15 @@
 public import Configuration
-internal import Policy
 public import Reactor
 internal import Replay
-internal import TLS
 
 /// One event loop's share of the proxy: an actor whose executor is the loop, so that all that it
 /// holds is touched by one thread and needs no lock.
 public actor Worker {
     private static let sweepInterval = Duration.seconds(1)
-    /// How long accepting pauses when the process or the machine has no descriptor or memory left.
-    private static let exhaustionPause = Duration.milliseconds(100)
     /// Connections accepted in a row before those that are there already have their turn.
     private static let acceptLimit = 16
     /// What the kernel may have queued when a listener stops; who comes later is turned away.
     private static let backlog = 4096
-
-    private final class Acceptor {
-        let socket: ListeningSocket
-        let waiter: Waiter
-        var listener: ServedListener
-        var isStopped = false
-        /// What the log says about connections that cannot be accepted.
-        var outage = OutageNotice()
-
-        init(
-            _ descriptor: ListeningDescriptor, _ listener: ServedListener, loop: EventLoop
-        ) throws(Errno) {
-            waiter = Waiter(loop: loop)
-            socket = try ListeningSocket(descriptor, loop: loop, waiter: waiter)
-            self.listener = listener
-        }
-
-        func stop() {
-            isStopped = true
-            socket.close()
-            waiter.wake()
-        }
-    }
 
     private nonisolated let loop: EventLoop
     private let state: LoopState
@@ -89,7 +62,7 @@ public actor Worker {
     /// Accepts connections of a listener from now on.
     public func accept(_ descriptor: ListeningDescriptor, _ listener: Listener) throws(Errno) {
         let acceptor = try Acceptor(
-            descriptor, served(listener, by: state.serving), loop: loop)
+            descriptor, served(listener, by: state.serving), state)
         acceptors.append(acceptor)
         Task.immediate(executorPreference: loop) { await acceptConnections(acceptor) }
     }
@@ -198,99 +171,40 @@ public actor Worker {
                     await Task.yield()
                     continue
                 }
-                noteAccepting(acceptor)
+                acceptor.noteAccepting()
             } catch {
-                let limit = error.exhaustedLimit
-                state.recorder.connection(.limited(limit), listener: acceptor.listener.name)
-                // Who is idle makes room for who is not; the log is for when nobody can.
-                if error == .tooManyOpenFiles && state.makeRoom(of: nil) {
-                    await Task.yield()
-                    continue
-                }
-                note(error, acceptor)
-                await pause(acceptor)
+                await acceptor.recover(from: error)
                 continue
             }
             if acceptor.isStopped { break }
-            _ = await acceptor.waiter.wait()
+            await acceptor.awaitArrival()
         }
-        acceptor.waiter.invalidate()
-    }
-
-    /// Lets some time pass, however many connections come meanwhile: each of them wakes the
-    /// acceptor, and none of them could be accepted.
-    private func pause(_ acceptor: Acceptor) async {
-        let end = loop.now.advanced(by: Self.exhaustionPause)
-        while !acceptor.isStopped, await acceptor.waiter.wait(until: end) == .ready {}
-    }
-
-    private func note(_ error: Errno, _ acceptor: Acceptor) {
-        let listener = acceptor.listener.name
-        if !acceptor.outage.failed(at: loop.now) { return }
-        state.log.log(
-            .error, "cannot accept connections; trying again",
-            [
-                ("listener", listener), ("error", error.description),
-                ("hint", "raise the limit of open files (LimitNOFILE, ulimit -n)"),
-            ])
-    }
-
-    private func noteAccepting(_ acceptor: Acceptor) {
-        if !acceptor.outage.worked(at: loop.now) { return }
-        state.log.log(
-            .info, "connections are accepted again", [("listener", acceptor.listener.name)])
+        acceptor.invalidate()
     }
 
     /// - Returns: whether more may be waiting.
     private func acceptSome(_ acceptor: Acceptor, limit: Int) throws(Errno) -> Bool {
         for _ in 0..<limit {
-            guard let (socket, peer) = try acceptor.socket.accept() else { return false }
-            let listener = acceptor.listener
-            let place = listener.place(of: IPAddress(bytes: peer.ipBytes.span))
-            if let limit = state.admit(listener, network: place.network) {
-                turnAway(socket, peer, listener, limit)
-                continue
+            switch try acceptor.next() {
+            case .connection(let connection): start(connection)
+            case .refusal(let socket):
+                Task.immediate(executorPreference: loop) { await refuse(socket) }
+            case .closed: break
+            case nil: return false
             }
-            guard let transport = transport(over: socket, listener) else {
-                state.leave(listener, place)
-                continue
-            }
-            let connection = ClientConnection(
-                transport, peer: peer, listener: listener, state: state, place: place)
-            connection.open()
-            start(connection)
         }
         return true
     }
 
-    private func turnAway(
-        _ socket: Socket, _ peer: SocketAddress, _ listener: ServedListener, _ limit: Limit
-    ) {
-        state.recorder.connection(.limited(limit), listener: listener.name)
-        state.notices.note(
-            limit, "a connection was turned away", listener: listener.name, client: peer.host,
-            now: loop.now, log: state.log)
-        guard state.turnedAway.hasRoom(for: listener) else { return socket.close() }
-        Task.immediate(executorPreference: loop) { await refuse(socket) }
+    private func stop(_ acceptor: Acceptor) {
+        if acceptor.isStopped { return }
+        // Connections that the kernel has taken already would be reset with the descriptor.
+        _ = try? acceptSome(acceptor, limit: Self.backlog)
+        acceptor.stop()
     }
 
     private func refuse(_ socket: Socket) async {
         await state.turnedAway.refuse(socket, state)
-    }
-
-    /// Nil, and the connection is closed, when there is no memory for TLS.
-    private func transport(over socket: Socket, _ listener: ServedListener) -> (any Transport)? {
-        guard let server = listener.tls else { return socket }
-        do throws(TLSError) {
-            return TLSTransport(
-                try TLSStream(server: server, socket: socket, scratch: state.tlsScratch))
-        } catch {
-            state.log.log(
-                .error, "a connection was closed for want of memory",
-                [("listener", listener.name), ("error", error.detail)])
-            socket.close()
-            return nil
-        }
     }
 
     private func start(_ connection: ClientConnection) {
@@ -319,13 +233,6 @@ public actor Worker {
 
     private func serve(_ connection: ClientConnection) async {
         await connection.run()
-    }
-
-    private func stop(_ acceptor: Acceptor) {
-        if acceptor.isStopped { return }
-        // Connections that the kernel has taken already would be reset with the descriptor.
-        _ = try? acceptSome(acceptor, limit: Self.backlog)
-        acceptor.stop()
     }
 
     private func sweepRegularly() async {
