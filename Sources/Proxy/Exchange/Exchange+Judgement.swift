@@ -24,9 +24,10 @@ extension Exchange {
         let before = MonotonicInstant.now
         var verdict = examine(tokenRange)
         if case .unknownKey(let project) = verdict {
-            let attempts = state.attempts(project)
+            let attempts = state.keys.attempts(project)
             // A monitored request is not held up for a better verdict (pitfall M1).
-            if state.refetchKeys(project), route.mode == .enforce, isInShare(route),
+            if state.keys.refetch(project, named: serving.projects[project].name),
+                route.mode == .enforce, isInShare(route),
                 await newKeysCame(client, project, since: attempts)
             {
                 verdict = examine(tokenRange)
@@ -97,7 +98,7 @@ extension Exchange {
     }
 
     private func usableKeys(_ project: Int) -> KeySet? {
-        state.keys.usableKeys(ofProject: project, at: state.loop.now)
+        state.keys.snapshot.usableKeys(ofProject: project, at: state.loop.now)
     }
 
     /// Remembers what the record and the upstream are told of a token, whatever the route makes of
@@ -112,9 +113,9 @@ extension Exchange {
     private func newKeysCame(_ client: ClientConnection, _ project: Int, since attempts: UInt64)
         async -> Bool
     {
-        let deadline = state.loop.now.advanced(by: LoopState.keyPatience)
-        while state.attempts(project) == attempts {
-            guard state.awaitKeys(client.waiter) else { return false }
+        let deadline = state.loop.now.advanced(by: LoopKeys.patience)
+        while state.keys.attempts(project) == attempts {
+            guard state.keys.awaitNext(client.waiter) else { return false }
             if await client.waiter.wait(until: deadline) == .timedOut { return false }
             if client.transport.isPeerClosed || state.serving !== serving { return false }
         }

@@ -7,10 +7,6 @@ internal import Replay
 /// Everything that the requests of one event loop share: plain, unlocked state that only this
 /// loop's tasks touch.
 final class LoopState {
-    /// How long an enforced request may wait for keys that are being fetched.
-    static let keyPatience = Duration.seconds(2)
-    private static let refetchPause = Duration.seconds(30)
-    private static let keyWaiterLimit = 256
     /// As many as a few busy HTTP/2 connections have requests under way.
     private static let spareExchangeLimit = 256
     private static let restingLimit = 256
@@ -24,8 +20,6 @@ final class LoopState {
     let recorder: any RequestRecorder
     /// Where everything else that is worth a line goes.
     let log: any EventLog
-    /// Asks for a project's keys, by its name; returns at once.
-    let requestRefetch: @Sendable (String) -> Void
 
     /// The configuration of requests that begin now.
     private(set) var serving: ServingConfiguration
@@ -37,8 +31,8 @@ final class LoopState {
     private var health = HealthSnapshot()
     /// What operators took out of service.
     private var drains = DrainSnapshot()
-    /// Every project's keys, in the order of the configuration.
-    private(set) var keys: KeySnapshot
+    /// What tokens are verified with.
+    let keys: LoopKeys
     /// The verified tokens; empty after each change of configuration.
     let tokens: TokenCache
     /// Makes the ids of requests.
@@ -91,14 +85,6 @@ final class LoopState {
     /// The fewest at any time since the last sweep.
     private var idleRestingCount = 0
     private var flushes: [HTTP2Link] = []
-    private var keyWaiters: [Waiter] = []
-    private var refetches: [Int: Refetch] = [:]
-
-    /// A refetch of a project's keys that this loop asked for.
-    private struct Refetch {
-        let askedAt: MonotonicInstant
-        let attemptsBefore: UInt64
-    }
 
     init(
         loop: EventLoop, serving: ServingConfiguration, keys: KeySnapshot,
@@ -111,8 +97,7 @@ final class LoopState {
         self.serving = serving
         self.recorder = recorder
         self.log = log
-        self.requestRefetch = requestRefetch
-        self.keys = keys
+        self.keys = LoopKeys(keys, loop: loop, requestRefetch: requestRefetch)
         tokens = TokenCache(capacityBytes: serving.configuration.server.tokenCacheBytes)
         identifiers = RequestIDGenerator()
         handshakes = HandshakeTurns(loop: loop)
@@ -148,9 +133,9 @@ final class LoopState {
         serving = next
         if !isSameConfiguration {
             tokens.removeAll()
-            refetches.removeAll()
+            self.keys.forgetRefetches()
         }
-        change(to: keys)
+        self.keys.replace(with: keys)
     }
 
     /// The pool itself while its addresses are the same; else another one that goes on with the
@@ -178,48 +163,6 @@ final class LoopState {
         if next.change < drains.change { return }
         drains = next
         for pool in pools { pool.adopt(next, now: loop.now) }
-    }
-
-    // MARK: Keys
-
-    /// Verifies with these keys from now on, unless those in use are newer or the configuration
-    /// changed meanwhile.
-    func adopt(_ next: KeySnapshot) {
-        if keys.isReplaced(by: next) { change(to: next) }
-    }
-
-    private func change(to next: KeySnapshot) {
-        keys = next
-        let waiters = keyWaiters
-        keyWaiters.removeAll()
-        for waiter in waiters { waiter.wake() }
-    }
-
-    /// Asks for a project's keys again, unless this loop did a short while ago (pitfall K3).
-    ///
-    /// - Returns: whether an answer to the question is still to come.
-    func refetchKeys(_ project: Int) -> Bool {
-        if let refetch = refetches[project],
-            loop.now < refetch.askedAt.advanced(by: Self.refetchPause)
-        {
-            return attempts(project) == refetch.attemptsBefore
-                && loop.now < refetch.askedAt.advanced(by: Self.keyPatience)
-        }
-        refetches[project] = Refetch(askedAt: loop.now, attemptsBefore: attempts(project))
-        requestRefetch(serving.projects[project].name)
-        return true
-    }
-
-    /// How often an attempt to get a project's keys has ended.
-    func attempts(_ project: Int) -> UInt64 {
-        keys.sets.indices.contains(project) ? keys.sets[project].attempts : 0
-    }
-
-    /// Wakes `waiter` at the next key snapshot; false when too many wait already.
-    func awaitKeys(_ waiter: Waiter) -> Bool {
-        if keyWaiters.count >= Self.keyWaiterLimit { return false }
-        if !keyWaiters.contains(where: { $0 === waiter }) { keyWaiters.append(waiter) }
-        return true
     }
 
     // MARK: Claims

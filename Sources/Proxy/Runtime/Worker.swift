@@ -110,7 +110,7 @@ public actor Worker {
 
     /// Verifies with these keys from now on.
     public func adopt(_ keys: KeySnapshot) {
-        state.adopt(keys)
+        state.keys.adopt(keys)
     }
 
     /// Chooses among these servers from now on.

@@ -75,24 +75,6 @@ struct LoopStateTests {
         }
     }
 
-    @Test("keys of another configuration, or older ones, are not taken over")
-    func keys() async throws {
-        try await TestLoop().run { loop in
-            let state = LoopState(
-                serving: try self.configuration([self.upstream("a")]),
-                keys: KeySnapshot(sets: [], edition: 2, change: 5), loop: loop.loop)
-            let waiter = Waiter(loop: loop.loop)
-            #expect(state.awaitKeys(waiter))
-            for (edition, change) in [(1, 9), (3, 9), (2, 4)] as [(UInt64, UInt64)] {
-                state.adopt(KeySnapshot(sets: [], edition: edition, change: change))
-                #expect(state.keys.edition == 2 && state.keys.change == 5)
-            }
-            state.adopt(KeySnapshot(sets: [], edition: 2, change: 6))
-            #expect(state.keys.change == 6)
-            #expect(await waiter.wait(until: loop.loop.now.advanced(by: .seconds(10))) == .ready)
-        }
-    }
-
     @Test("spare exchanges are used again, and give back what a large message made them take")
     func exchanges() async throws {
         try await TestLoop().run { loop in
