@@ -54,6 +54,26 @@ struct Listening {
         return descriptors
     }
 
+    /// The descriptors of each listener, all of them or none.
+    ///
+    /// - Throws: for the first address that cannot be opened; those that were opened for the others
+    ///   are closed again.
+    mutating func open(_ listeners: [Listener], count: Int) throws(ListenError)
+        -> [(Listener, [ListeningDescriptor])]
+    {
+        var opened: [(Listener, [ListeningDescriptor])] = []
+        do throws(ListenError) {
+            for listener in listeners {
+                opened.append((listener, try descriptors(for: listener.listen, count: count)))
+            }
+        } catch {
+            let added = Set(opened.map(\.0.listen))
+            close(except: addresses.filter { !added.contains($0) })
+            throw error
+        }
+        return opened
+    }
+
     /// The descriptors of an address that is open; nil for another one.
     func known(_ address: ListenAddress) -> [ListeningDescriptor]? { open[address] }
 

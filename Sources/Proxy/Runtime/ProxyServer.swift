@@ -16,14 +16,14 @@ public actor ProxyServer {
     private static let vouchingTime = Duration.milliseconds(1500)
     private static let vouchingStep = Duration.milliseconds(10)
 
-    private nonisolated let loop: EventLoop
-    private let log: any EventLog
-    private var workers: [Worker] = []
-    private var listening: Listening
+    nonisolated let loop: EventLoop
+    let log: any EventLog
+    private(set) var workers: [Worker] = []
+    var listening: Listening
     private let ledger = ConnectionLedger()
     private var prepared: [(Listener, [ListeningDescriptor])] = []
     /// Whose connections are accepted, or about to be.
-    private var listeners: [Listener] = []
+    private(set) var listeners: [Listener] = []
 
     public nonisolated var unownedExecutor: UnownedSerialExecutor {
         loop.asUnownedSerialExecutor()
@@ -50,8 +50,8 @@ public actor ProxyServer {
     ) async throws {
         adoptCeiling(serving.configuration.server)
         do {
-            prepared = try open(serving.configuration.listeners, count: serving.workerCount)
             listeners = serving.configuration.listeners
+            prepared = try listening.open(listeners, count: serving.workerCount)
             try await startWorkers(
                 serving, keys: keys, makeRecorder: makeRecorder, requestRefetch: requestRefetch)
             if let store { await open(store) }
@@ -137,7 +137,7 @@ public actor ProxyServer {
     /// - Throws: `ListenError` when one cannot be opened; then nothing has changed.
     public func prepare(_ serving: ServingConfiguration) throws(ListenError) {
         let added = serving.configuration.listeners.filter { !listening.isOpen($0.listen) }
-        prepared = try open(added, count: workers.count)
+        prepared = try listening.open(added, count: workers.count)
     }
 
     /// Serves requests that begin from now on by a configuration that was prepared.
@@ -173,59 +173,6 @@ public actor ProxyServer {
         for worker in workers { await worker.adopt(health) }
     }
 
-    /// Tells every loop which servers get no new requests.
-    ///
-    /// - Returns: whether all of them have taken note within `patience`; one that is stuck does so
-    ///   when it goes on.
-    public func adopt(_ drains: DrainSnapshot, patience: Duration = .seconds(1)) async -> Bool {
-        let answers = await ask(within: patience) { worker in
-            await worker.adopt(drains)
-            return true
-        }
-        return answers.allSatisfy { $0 != nil }
-    }
-
-    /// How the upstreams are on each loop; nil for one that does not answer within `patience`.
-    public func upstreams(patience: Duration = .seconds(1)) async -> [[LoopUpstreamStatus]?] {
-        await ask(within: patience) { await $0.upstreams }
-    }
-
-    /// Asks every loop, and waits for those that answer in time.
-    private func ask<Answer: Sendable>(
-        within patience: Duration, _ question: @escaping @Sendable (Worker) async -> Answer
-    ) async -> [Answer?] {
-        let round = QuestionRound<Answer>(workers.count, loop: loop)
-        for (index, worker) in workers.enumerated() {
-            Task.immediate(executorPreference: loop) {
-                note(await question(worker), of: index, in: round)
-            }
-        }
-        let deadline = loop.now.advanced(by: patience)
-        while !round.isComplete {
-            if await round.waiter.wait(until: deadline) == .timedOut { break }
-        }
-        return round.answers
-    }
-
-    private func note<Answer>(
-        _ answer: Answer, of worker: Int, in round: QuestionRound<Answer>
-    ) {
-        round.answers[worker] = answer
-        round.waiter.wake()
-    }
-
-    /// What loops said so far. Belongs to the control loop.
-    private final class QuestionRound<Answer> {
-        let waiter: Waiter
-        var answers: [Answer?]
-        var isComplete: Bool { answers.allSatisfy { $0 != nil } }
-
-        init(_ count: Int, loop: EventLoop) {
-            waiter = Waiter(loop: loop)
-            answers = Array(repeating: nil, count: count)
-        }
-    }
-
     private func adoptCeiling(_ server: Server) {
         let descriptors = Syscalls.descriptorLimit()
         let ceiling =
@@ -241,58 +188,6 @@ public actor ProxyServer {
     /// Refuses requests and connections for want of memory, or goes on.
     public func shed(_ isShedding: Bool) async {
         for worker in workers { await worker.shed(isShedding) }
-    }
-    // MARK: From one process to the next
-
-    /// What a process that takes the place of this one has to inherit.
-    public var passedSockets: [PassedSocket] { listening.passed }
-
-    /// Leaves new connections in the kernel's queues, from where this process or another one that
-    /// has the same descriptors can take them.
-    public func suspendAccepting() async {
-        for worker in workers { await worker.suspendAccepting() }
-    }
-
-    /// Accepts again what waits at the listeners, after all.
-    public func resumeAccepting() async {
-        await resumeAccepting(listeners)
-    }
-
-    private func resumeAccepting(_ listeners: [Listener]) async {
-        for listener in listeners {
-            do throws(Errno) {
-                guard let descriptors = listening.known(listener.listen) else { continue }
-                try await accept(listener, descriptors)
-            } catch {
-                log.log(
-                    .error, "a listener accepts nothing",
-                    [("listener", listener.name), ("error", "\(error)")])
-            }
-        }
-    }
-
-    /// The process whose place this one takes has let go of everything.
-    public func settle() async {
-        let before = listening.passed.count
-        for error in listening.settle(count: workers.count) {
-            log.log(
-                .warning, "event loops share a listening socket",
-                [("listener", "\(error.address)"), ("reason", error.reason)])
-        }
-        if listening.passed.count == before { return }
-        await suspendAccepting()
-        await resumeAccepting()
-    }
-
-    /// Another process serves the listeners with these descriptors from now on. Connections that
-    /// wait at the others, which it does not want, are still served here.
-    public func handOver(_ numbers: Set<Int32>) async {
-        let left = listeners.filter { listener in
-            listening.known(listener.listen)?.contains { !numbers.contains($0.number) } == true
-        }
-        let kept = Set(left.map(\.listen))
-        listening.disown(listening.addresses.filter { !kept.contains($0) })
-        await resumeAccepting(left)
     }
 
     // MARK: The end
@@ -335,28 +230,6 @@ public actor ProxyServer {
         return count
     }
 
-    /// Returns when every loop has done something for the asker: never, while one is stuck.
-    public func awaitLoops() async {
-        for worker in workers { await worker.answer() }
-    }
-
-    private func open(_ listeners: [Listener], count: Int) throws(ListenError)
-        -> [(Listener, [ListeningDescriptor])]
-    {
-        var opened: [(Listener, [ListeningDescriptor])] = []
-        do throws(ListenError) {
-            for listener in listeners {
-                opened.append(
-                    (listener, try listening.descriptors(for: listener.listen, count: count)))
-            }
-        } catch {
-            let kept = Set(opened.map(\.0.listen))
-            listening.close(except: listening.addresses.filter { !kept.contains($0) })
-            throw error
-        }
-        return opened
-    }
-
     private func accept(_ opened: [(Listener, [ListeningDescriptor])]) async throws(Errno) {
         for (listener, descriptors) in opened {
             try await accept(listener, descriptors)
@@ -365,7 +238,8 @@ public actor ProxyServer {
         }
     }
 
-    private func accept(_ listener: Listener, _ descriptors: [ListeningDescriptor])
+    /// Spreads the connections of a listener over the loops from now on.
+    func accept(_ listener: Listener, _ descriptors: [ListeningDescriptor])
         async throws(Errno)
     {
         let shares = Listening.spread(descriptors, over: workers.count)
