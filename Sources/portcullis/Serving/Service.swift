@@ -12,9 +12,6 @@ internal import TLS
 /// SIGHUP reloads, SIGUSR2 hands over to a new binary, SIGTERM and SIGINT drain; a second one of
 /// these ends the process at once.
 actor Service {
-    /// How long the last spans may take, once nothing is served any more.
-    private static let spanFlushTime = Duration.seconds(5)
-
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
 
@@ -62,13 +59,13 @@ actor Service {
     /// The process that has taken this one's place, and what it accepts from.
     var heir: (process: Int32, sockets: Set<Int32>)?
     /// What the loops have, or are about to get.
-    private(set) var serving: ServingConfiguration
+    var serving: ServingConfiguration
     /// Sends the spans of traced requests.
     let tracing: SpanExporter
     /// The process is ending.
-    private(set) var isDraining = false
+    var isDraining = false
     /// Another configuration is about to be put in place.
-    private(set) var isReloading = false
+    var isReloading = false
     /// A new binary is about to take over, or has.
     var isUpgrading = false
     /// Signals that came while something else was under way.
@@ -187,7 +184,8 @@ actor Service {
         }
     }
 
-    private func nextSignal() -> Int32? {
+    /// The next signal that nothing was done about yet.
+    func nextSignal() -> Int32? {
         signalsToCome.isEmpty ? signals.next() : signalsToCome.removeFirst()
     }
 
@@ -241,97 +239,11 @@ actor Service {
             ])
     }
 
-    private func handOutKeys() async {
+    /// Gives every loop the newest keys.
+    func handOutKeys() async {
         let keys = await keeper.snapshot
         await server.adopt(keys)
         handedOut.note(keys)
-    }
-
-    // MARK: Changes
-
-    private func reload(_ waiter: Waiter) async {
-        isReloading = true
-        tell(.reloading(at: .now))
-        let succeeded = await replaceConfiguration(waiter)
-        isReloading = false
-        names.waiter.wake()
-        tell(.ready(status: servingStatus(succeeded ? nil : "the last reload failed, see the log")))
-        Memory.releaseStartUp()
-    }
-
-    /// - Returns: whether a new configuration is in place; the old one is when not.
-    private func replaceConfiguration(_ waiter: Waiter) async -> Bool {
-        let (loaded, mistakes) = source.load()
-        guard let configuration = loaded else {
-            for mistake in mistakes {
-                log.log(.error, "configuration not reloaded", [("error", mistake)])
-            }
-            reloads.ended(succeeded: false, mistakes: mistakes)
-            return false
-        }
-        warnOfFixedSettings(configuration)
-        for socket in inherited.unused(by: configuration) {
-            log.log(
-                .warning, "a passed socket has no listener any more; who connects to it waits",
-                [("socket", socket)])
-        }
-        let next: ServingConfiguration
-        do {
-            let tls = try loadCertificates(configuration)
-            await resolve(configuration, waiter)
-            if isEndDue { throw EndingError() }
-            next = ServingConfiguration(
-                configuration, addresses: names.addresses(of: configuration), tls: tls,
-                previous: serving)
-            // The loops get to know a store that no configuration asked for before; it stays.
-            if let store = try claims.open(for: configuration) { await server.open(store) }
-            try await server.prepare(next)
-        } catch {
-            log.log(.error, "configuration not reloaded", [("error", "\(error)")])
-            reloads.ended(succeeded: false, mistakes: ["\(error)"])
-            return false
-        }
-        log.adopt(configuration.log)
-        CrashLine.adopt(isJSON: configuration.log.format == .json)
-        let keys = await keeper.update(projects: configuration.projects)
-        await keepDraining()
-        await tracing.adopt(configuration.tracing)
-        await server.adopt(next, keys: keys)
-        claims.adopt(configuration.replay)
-        serving = next
-        names.keepOnly(configuration)
-        await forgetDrains()
-        await keepDraining()
-        adoptAdminToken(configuration.admin)
-        await health.adopt(next)
-        certificates.note(next.tls)
-        // What came before a loop had changed over was not for its configuration.
-        await handOutKeys()
-        reloads.ended(succeeded: true)
-        log.log(
-            .info, "configuration reloaded",
-            [("routes", String(configuration.routes.routes.count))])
-        return true
-    }
-
-    /// Some settings are read once, at the start.
-    private func warnOfFixedSettings(_ next: Configuration) {
-        let current = serving.configuration
-        let changes = [
-            ("[server] workers", current.server.workers != next.server.workers),
-            (
-                "[server] state_directory",
-                current.server.stateDirectory != next.server.stateDirectory
-            ),
-            ("[server] token_cache", current.server.tokenCacheBytes != next.server.tokenCacheBytes),
-            ("[admin] listen", current.admin?.listen != next.admin?.listen),
-            ("[replay] store", claims.differs(from: next.replay)),
-        ]
-        for (setting, isChanged) in changes where isChanged {
-            log.log(
-                .warning, "a changed setting takes effect at the next start", [("setting", setting)]
-            )
-        }
     }
 
     /// Puts the same configuration in place with other addresses or certificates.
@@ -346,71 +258,5 @@ actor Service {
 
     private func purgeRegularly() async {
         await claims.purgeRegularly(on: loop) { !isDraining }
-    }
-
-    // MARK: End
-
-    /// Whether a signal asks for the end.
-    static func isEnd(_ signal: Int32) -> Bool { signal == SIGTERM || signal == SIGINT }
-
-    private func drain(_ signal: Int32, _ waiter: Waiter) async -> ExitCode {
-        readiness.enter(.draining)
-        Task.immediate(executorPreference: loop) { await endAtNextSignal(waiter) }
-        await delayDrain()
-        isDraining = true
-        let connections = await server.connectionCount()
-        log.log(
-            .info, "draining",
-            [("connections", String(connections)), ("signal", String(signal))])
-        let timeout = serving.configuration.server.drainTimeout
-        let deadline = loop.now.advanced(by: timeout)
-        tell(drainMessage(connections: connections, deadline: deadline))
-        Task.immediate(executorPreference: loop) { await reportDrain(until: deadline) }
-        await finish(within: timeout)
-        return .done
-    }
-
-    /// Goes on accepting for a while, so that whoever sends clients here learns from `/readyz` that
-    /// it should not.
-    private func delayDrain() async {
-        let delay = serving.configuration.server.drainDelay
-        if delay == .zero { return }
-        log.log(.info, "draining soon; connections are still accepted", [("delay", "\(delay)")])
-        let end = loop.now.advanced(by: delay)
-        let waiter = Waiter(loop: loop)
-        var isOver = false
-        while !isOver {
-            tell(delayMessage(until: end))
-            let next = min(end, loop.now.advanced(by: .seconds(1)))
-            _ = await waiter.wait(until: next)
-            isOver = loop.now >= end
-        }
-        waiter.invalidate()
-    }
-
-    /// Lets requests in flight finish, and ends everything that runs.
-    func finish(within timeout: Duration) async {
-        isDraining = true
-        let cut = await server.drain(timeout: timeout)
-        await keeper.stop()
-        await health.stop()
-        await tracing.stop(within: Self.spanFlushTime)
-        await admin?.server.stop()
-        admin = nil
-        log.log(.info, "stopped", [("connections_cut", String(cut))])
-    }
-
-    /// Ends the process at the next signal that asks for it.
-    func endAtNextSignal(_ waiter: Waiter) async {
-        while true {
-            if let signal = nextSignal() {
-                if Self.isEnd(signal) { break }
-                log.log(.info, "a signal changes nothing any more", [("signal", String(signal))])
-                continue
-            }
-            _ = await waiter.wait()
-        }
-        _ = writer.shutDown(timeLimit: .seconds(1))
-        exit(ExitCode.done.rawValue)
     }
 }
