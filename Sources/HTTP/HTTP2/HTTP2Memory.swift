@@ -55,36 +55,3 @@ public final class HTTP2Memory {
         return freed
     }
 }
-
-/// Objects that nobody uses now.
-private struct Spares<Element: AnyObject> {
-    /// What is kept even if nobody needs it.
-    private static var kept: Int { 8 }
-
-    private let limit: Int
-    private var list: [Element] = []
-    /// The fewest at any time since the last sweep: that many were not needed.
-    private var fewest = 0
-
-    init(limit: Int) {
-        self.limit = limit
-    }
-
-    mutating func take() -> Element? {
-        guard let element = list.popLast() else { return nil }
-        fewest = min(fewest, list.count)
-        return element
-    }
-
-    mutating func giveBack(_ element: Element) {
-        if list.count < limit { list.append(element) }
-    }
-
-    mutating func sweep() -> Int {
-        let surplus = min(max(0, fewest - Self.kept), list.count)
-        // The ones used last are at the end, and warm.
-        list.removeFirst(surplus)
-        fewest = list.count
-        return surplus
-    }
-}

@@ -10,8 +10,6 @@ final class LoopState {
     /// As many as a few busy HTTP/2 connections have requests under way.
     private static let spareExchangeLimit = 256
     private static let restingLimit = 256
-    private static let keptExchanges = 8
-    private static let keptResting = 8
     private static let notableSurplus = 16
 
     /// The loop itself.
@@ -75,15 +73,11 @@ final class LoopState {
     /// Has a connection that has more to read do so when others had their turn.
     var continueReading: (HTTP2Link) -> Void = { _ in }
 
-    private var spareExchanges: [Exchange] = []
-    /// The fewest spare exchanges at any time since the last sweep: that many were not needed.
-    private var idleExchangeCount = 0
+    private var spareExchanges = Spares<Exchange>(limit: spareExchangeLimit)
     /// In no order; each knows its index.
     private var connections: [ClientConnection] = []
     /// Tasks that served a stream of HTTP/2 and wait for another.
-    private var resting: [ClientConnection] = []
-    /// The fewest at any time since the last sweep.
-    private var idleRestingCount = 0
+    private var resting = Spares<ClientConnection>(limit: restingLimit)
     private var flushes: [HTTP2Link] = []
 
     init(
@@ -187,15 +181,13 @@ final class LoopState {
 
     /// Lends an exchange for a request: a spare one, or a new one.
     func takeExchange() -> Exchange {
-        let exchange = spareExchanges.popLast() ?? Exchange(self)
-        idleExchangeCount = min(idleExchangeCount, spareExchanges.count)
-        return exchange
+        spareExchanges.take() ?? Exchange(self)
     }
 
     /// Takes an exchange back. What it still holds of a request is forgotten.
     func giveBack(_ exchange: Exchange) {
         exchange.shrink()
-        if spareExchanges.count < Self.spareExchangeLimit { spareExchanges.append(exchange) }
+        spareExchanges.giveBack(exchange)
     }
 
     // MARK: Connections
@@ -229,24 +221,14 @@ final class LoopState {
     ///
     /// - Returns: false when it had better end.
     func rest(_ connection: ClientConnection) -> Bool {
-        if isOver || resting.count >= Self.restingLimit { return false }
-        resting.append(connection)
+        if isOver || resting.isFull { return false }
+        resting.giveBack(connection)
         return true
     }
 
     /// One that waits for a stream, the one that waited least; nil when there is none.
     func takeResting() -> ClientConnection? {
-        guard let connection = resting.popLast() else { return nil }
-        idleRestingCount = min(idleRestingCount, resting.count)
-        return connection
-    }
-
-    private func stopIdleResting(keeping kept: Int) -> Int {
-        let surplus = min(max(0, idleRestingCount - kept), resting.count)
-        for connection in resting.prefix(surplus) { connection.stopResting() }
-        resting.removeFirst(surplus)
-        idleRestingCount = resting.count
-        return surplus
+        resting.take()
     }
 
     /// Sends what a connection's streams write in this turn of the loop all at once.
@@ -274,8 +256,7 @@ final class LoopState {
     func abortAll() {
         spareExchanges.removeAll()
         isOver = true
-        idleRestingCount = resting.count
-        _ = stopIdleResting(keeping: 0)
+        resting.removeAll { $0.stopResting() }
         for connection in connections { connection.abort() }
     }
 
@@ -283,25 +264,18 @@ final class LoopState {
     func sweep() {
         for pool in pools { pool.sweep(now: loop.now) }
         serving.limits.purge(at: loop.now.nanoseconds)
-        releaseIdleExchanges()
+        releaseSpares()
     }
 
     /// Gives back the buffers that no request uses.
     func releaseSpareExchanges() {
         spareExchanges.removeAll()
-        idleExchangeCount = 0
     }
 
     /// Gives the buffers of a burst that is over back to the system.
-    private func releaseIdleExchanges() {
-        let surplus = idleExchangeCount - Self.keptExchanges
-        idleExchangeCount = spareExchanges.count
-        if surplus > 0 {
-            // The ones used last are at the end, and warm.
-            spareExchanges.removeFirst(min(surplus, spareExchanges.count))
-            idleExchangeCount = spareExchanges.count
-        }
-        let freed = http2Memory.sweep() + stopIdleResting(keeping: Self.keptResting)
-        if max(surplus, freed) >= Self.notableSurplus { Memory.releaseFreePages() }
+    private func releaseSpares() {
+        let exchanges = spareExchanges.sweep()
+        let others = http2Memory.sweep() + resting.sweep { $0.stopResting() }
+        if max(exchanges, others) >= Self.notableSurplus { Memory.releaseFreePages() }
     }
 }
