@@ -120,7 +120,7 @@ enum HTTP2Callbacks {
             isIdle =
                 header.length == 0 && header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) == 0
         case NGHTTP2_HEADERS.rawValue: isIdle = false
-        case NGHTTP2_WINDOW_UPDATE.rawValue: isIdle = !session.earnsWindowUpdate()
+        case NGHTTP2_WINDOW_UPDATE.rawValue: isIdle = !session.allowance.spendWindowUpdate()
         case NGHTTP2_RST_STREAM.rawValue where session.stream(header.stream_id) != nil:
             isIdle = false
             // One that ends a stream of ours cost us that stream.
@@ -174,7 +174,7 @@ enum HTTP2Callbacks {
             session.consumedUnwanted(count)
             return 0
         }
-        session.earnIdleFrame()
+        session.allowance.earnIdleFrame()
         // Safe: the library gives `count` bytes, valid during the call.
         stream.receive(UnsafeRawBufferPointer(start: bytes, count: count))
         return 0
@@ -194,8 +194,8 @@ enum HTTP2Callbacks {
         guard let session = session(context), let frame = frame?.pointee else { return 0 }
         switch UInt32(frame.hd.type) {
         case NGHTTP2_DATA.rawValue:
-            session.earnWindowUpdates()
-            session.earnIdleFrame()
+            session.allowance.earnWindowUpdates()
+            session.allowance.earnIdleFrame()
             noteEnd(session, frame)
         case NGHTTP2_HEADERS.rawValue:
             session.stream(frame.hd.stream_id)?.hasHeadLeft = true

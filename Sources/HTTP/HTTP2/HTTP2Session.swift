@@ -31,7 +31,7 @@ public final class HTTP2Session {
     /// The peer takes no more streams on this connection; those under way go on.
     public internal(set) var isGoingAway = false
     /// The peer said how many streams it takes.
-    public private(set) var isGreeted = false
+    public internal(set) var isGreeted = false
     /// Why we ended the connection; nil while we did not.
     public internal(set) var failure: HTTP2Failure?
 
@@ -42,9 +42,9 @@ public final class HTTP2Session {
     private(set) var assembly: HeadAssembly?
     /// The streams under way, in no order; the library knows each by a pointer, too.
     private(set) var streams: [HTTP2Stream] = []
-    private var budget: FrameBudget
-    private var resets: FrameBudget
-    private var now: MonotonicInstant
+    /// What the peer may still do that moves nothing.
+    var allowance: PeerAllowance
+    private(set) var now: MonotonicInstant
     /// When the header block began that is not complete yet.
     public private(set) var headBegan: MonotonicInstant?
     private var headStream: Int32 = 0
@@ -69,12 +69,11 @@ public final class HTTP2Session {
         self.limits = limits
         self.now = now
         self.memory = memory
-        budget = FrameBudget(
-            capacity: limits.idleFrames, perSecond: limits.idleFramesPerSecond, now: now)
-        resets = budget
+        allowance = PeerAllowance(limits, now: now)
         pointer = HTTP2Callbacks.makeSession(role: role, for: self)
         if pointer == nil { throw .noMemory }
-        announceSettings()
+        submitSettings()
+        isOutputAnnounced = true
     }
 
     deinit {
@@ -159,20 +158,6 @@ public final class HTTP2Session {
 
     // MARK: The life of the connection
 
-    /// Tells the peer that no further streams are welcome, before it is told which were the last
-    /// (RFC 9113, section 6.8): those that cross this are still served.
-    public func announceShutdown() {
-        nghttp2_submit_shutdown_notice(pointer)
-        hasOutput()
-    }
-
-    /// Takes no further streams. Those under way go on.
-    public func finishShutdown() {
-        nghttp2_submit_goaway(
-            pointer, 0, nghttp2_session_get_last_proc_stream_id(pointer), 0, nil, 0)
-        hasOutput()
-    }
-
     /// The connection is gone: every stream with it, and whoever listened.
     public func abandon() {
         isAbandoned = true
@@ -209,76 +194,10 @@ public final class HTTP2Session {
         }
     }
 
-    /// Ends the connection because the peer does not go on with what it began.
-    public func endStalled() {
-        end(.stalled, code: .none)
-    }
-
-    /// Ends the connection because of what the peer does.
-    func end(_ failure: HTTP2Failure, code: HTTP2ErrorCode) {
-        if self.failure != nil { return }
-        self.failure = failure
-        nghttp2_session_terminate_session(pointer, code.rawValue)
-        hasOutput()
-    }
-
-    /// A frame came that moves nothing.
-    ///
-    /// - Returns: false when there were too many; the connection ends.
-    func countIdleFrame() -> Bool {
-        if budget.spend(at: now) { return true }
-        end(.flood, code: .enhanceYourCalm)
-        return false
-    }
-
-    /// A stream was reset by the peer, or because of what it did.
-    ///
-    /// - Returns: false when there were too many; the connection ends.
-    func countReset() -> Bool {
-        if resets.spend(at: now) { return true }
-        end(.flood, code: .enhanceYourCalm)
-        return false
-    }
-
-    /// A frame moved content: another one that does not is no flood.
-    func earnIdleFrame() {
-        budget.earn()
-    }
-
-    /// What we sent makes the peer open windows; so many frames of that kind are its right.
-    func earnWindowUpdates() {
-        windowUpdates = min(windowUpdates + 4, 4096)
-    }
-
-    /// Whether a WINDOW_UPDATE is among those that our content called for.
-    func earnsWindowUpdate() -> Bool {
-        if windowUpdates == 0 { return false }
-        windowUpdates -= 1
-        return true
-    }
-
     func hasOutput() {
         if isOutputAnnounced { return }
         isOutputAnnounced = true
         onOutput()
-    }
-
-    private func announceSettings() {
-        var settings: [nghttp2_settings_entry] = [
-            .init(NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, UInt32(limits.streamWindow)),
-            .init(NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, UInt32(clamping: limits.head.bytes)),
-        ]
-        if role == .server {
-            settings.append(
-                .init(NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.concurrentStreams))
-            // WebSocket (RFC 8441).
-            settings.append(.init(NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1))
-        } else {
-            settings.append(.init(NGHTTP2_SETTINGS_ENABLE_PUSH, 0))
-        }
-        nghttp2_submit_settings(pointer, 0, &settings, settings.count)
-        nghttp2_session_set_local_window_size(pointer, 0, 0, limits.connectionWindow)
-        isOutputAnnounced = true
     }
 
     // MARK: Streams
@@ -288,25 +207,6 @@ public final class HTTP2Session {
     public func openStream() -> HTTP2Stream? {
         if isGoingAway || failure != nil || !canOpenStream { return nil }
         return HTTP2Stream(session: self)
-    }
-
-    /// The peer lets us open another stream now. One that did not say yet how many it takes lets us
-    /// open one.
-    public var canOpenStream: Bool {
-        if !isGreeted && hasStreams { return false }
-        let allowed = nghttp2_session_get_remote_settings(
-            pointer, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
-        return streams.count < Int(min(allowed, limits.concurrentStreams))
-            && nghttp2_session_check_request_allowed(pointer) != 0
-    }
-
-    /// Whether the peer takes extended CONNECT (RFC 8441, section 3); nil while it did not say. One
-    /// that is gone would not say any more, and tells so when it is asked.
-    var takesWebSocket: Bool? {
-        if isAbandoned { return true }
-        if !isGreeted { return nil }
-        return nghttp2_session_get_remote_settings(
-            pointer, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1
     }
 
     func stream(_ id: Int32) -> HTTP2Stream? {
@@ -362,16 +262,6 @@ public final class HTTP2Session {
         if stream.id == headStream { endedHead() }
     }
 
-    func consumed(_ count: Int, of stream: HTTP2Stream) {
-        // Streams that are over give their share of the connection's window back all the same.
-        if stream.place >= 0 {
-            nghttp2_session_consume(pointer, stream.id, count)
-        } else {
-            nghttp2_session_consume_connection(pointer, count)
-        }
-        if nghttp2_session_want_write(pointer) != 0 { hasOutput() }
-    }
-
     func reset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
         if stream.id == 0 || stream.resetCode != nil { return }
         nghttp2_submit_rst_stream(pointer, 0, stream.id, code.rawValue)
@@ -382,26 +272,9 @@ public final class HTTP2Session {
         if stream.place >= 0 { leftoverCount += 1 }
     }
 
-    /// What came of a request that nobody reads does not hold up the connection's other streams.
-    func discard(_ stream: HTTP2Stream) {
-        let content = stream.dropReceived()
-        if content > 0 { nghttp2_session_consume_connection(pointer, content) }
-    }
-
-    /// Content came for a stream that is not read any more.
-    func consumedUnwanted(_ count: Int) {
-        nghttp2_session_consume_connection(pointer, count)
-    }
-
     /// A stream is over: whoever waits to open one may.
     func streamEnded(_ code: UInt32) {
-        if code == HTTP2ErrorCode.none.rawValue { resets.earn() }
-        if role == .client { onCapacity() }
-    }
-
-    func greeted() {
-        if isGreeted { return }
-        isGreeted = true
+        if code == HTTP2ErrorCode.none.rawValue { allowance.earnReset() }
         if role == .client { onCapacity() }
     }
 
@@ -424,11 +297,5 @@ public final class HTTP2Session {
         let streams = dueHeads
         dueHeads.removeAll(keepingCapacity: true)
         for stream in streams { stream.submitHead() }
-    }
-}
-
-extension nghttp2_settings_entry {
-    init(_ id: nghttp2_settings_id, _ value: UInt32) {
-        self.init(settings_id: Int32(id.rawValue), value: value)
     }
 }
