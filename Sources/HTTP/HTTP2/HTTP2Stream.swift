@@ -25,9 +25,9 @@ public final class HTTP2Stream: Transport {
     let session: HTTP2Session
     /// The place among the session's streams; -1 when it is not among them.
     var place = -1
-    // Lent by the loop while bytes lie in them.
-    private var received: ByteBuffer?
-    private var outgoing: ByteBuffer?
+    private var received = LentBuffer()
+    private(set) var outgoing = LentBuffer()
+    // Lent by the loop while it is being collected.
     private var head: OutgoingHead?
     /// Bytes at the front of `received` that are a head, which no window counts.
     private(set) var headBytes = 0
@@ -47,14 +47,15 @@ public final class HTTP2Stream: Transport {
     var hasEndLeft = false
     /// The key of the handshake that we sent, for the proof that HTTP/1.1 wants to read.
     private(set) var webSocketKey: [UInt8]?
-    private var quietLooks = 0
+    /// Looks since the peer took something of what we write.
+    var quietLooks = 0
     private var isHeadDue = false
 
     private var requestMethod = Method.get
-    private var opensWebSocket = false
+    private(set) var opensWebSocket = false
     private var isHeadWritten = false
     private var contentLeft: UInt64?
-    private var isWritingOver = false
+    private(set) var isWritingOver = false
     private var trailersToSend: [(name: [UInt8], value: [UInt8])] = []
 
     init(session: HTTP2Session) {
@@ -62,22 +63,15 @@ public final class HTTP2Stream: Transport {
     }
 
     deinit {
-        giveBackMemory()
-    }
-
-    private func giveBackMemory() {
-        if let received { session.memory.giveBack(received) }
-        if let outgoing { session.memory.giveBack(outgoing) }
+        received.giveBack(to: session.memory)
+        outgoing.giveBack(to: session.memory)
         if let head { session.memory.giveBack(head) }
-        received = nil
-        outgoing = nil
-        head = nil
     }
 
     // MARK: Reading
 
     /// There may be bytes to read, or an end.
-    public var isReadable: Bool { received != nil || isReceivingOver || resetCode != nil }
+    public var isReadable: Bool { !received.isEmpty || isReceivingOver || resetCode != nil }
 
     /// Nobody is there any more to read what we write. The normal end of the peer's message is not
     /// that.
@@ -85,10 +79,6 @@ public final class HTTP2Stream: Transport {
 
     /// The same: there is no half of a stream to be gone.
     public var isPeerClosed: Bool { resetCode != nil }
-
-    /// The peer refused the stream before it did anything (RFC 9113, section 8.7): another
-    /// connection may carry the request.
-    public var isRefused: Bool { resetCode == HTTP2ErrorCode.refusedStream.rawValue }
 
     /// Whether the peer takes requests for a WebSocket (RFC 8441, section 3); nil while it did not
     /// say.
@@ -102,21 +92,12 @@ public final class HTTP2Stream: Transport {
     ///
     /// - Throws: `connectionReset` when the stream was reset.
     public func read(into buffer: ByteBuffer) throws(Errno) -> TransferResult {
-        guard let received else {
+        if received.isEmpty {
             if isReceivingOver { return .endOfStream }
             if resetCode != nil { throw .connectionReset }
             return .wouldBlock
         }
-        let count = buffer.appendUnsafe { free in
-            received.withUnsafeBytes { bytes in
-                let count = min(free.count, bytes.count)
-                // Safe: `count` is within both, and they belong to different buffers.
-                free.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
-                return count
-            }
-        }
-        received.consume(count)
-        dropIfEmpty(received)
+        let count = buffer.appendUnsafe { received.move(to: $0, session.memory) }
         let ofHead = min(headBytes, count)
         headBytes -= ofHead
         if count > ofHead { session.consumed(count - ofHead, of: self) }
@@ -162,62 +143,6 @@ public final class HTTP2Stream: Transport {
     /// A stream is never used twice.
     public func isQuiet() -> Bool { false }
 
-    /// A message that is not complete is cut off anyhow.
-    public func resetOnClose() {
-        if !isWritingOver { reset(breakingCode) }
-    }
-
-    /// Nothing that the client still sends could matter, and it may never end the stream itself.
-    private var isEndedWebSocket: Bool { opensWebSocket && outgoing == nil }
-
-    /// RFC 8441, section 5: what a TCP connection's reset would be.
-    private var breakingCode: HTTP2ErrorCode { opensWebSocket ? .cancel : .internalError }
-
-    /// Ends the stream at once in both directions.
-    public func breakOff() {
-        reset(.cancel)
-        ended(HTTP2ErrorCode.cancel.rawValue)
-    }
-
-    /// Ends the stream at once in both directions.
-    public func reset(_ code: HTTP2ErrorCode) {
-        session.reset(self, code)
-    }
-
-    /// The application is done with the stream. What was written still goes out; a message that is
-    /// not complete is cut off so that the peer can tell.
-    public func close() {
-        waiter = nil
-        if isReceivingUnwanted { return }
-        isReceivingUnwanted = true
-        session.leftOver(self)
-        session.discard(self)
-        if resetCode != nil { return }
-        if session.role == .client {
-            if !isWritingOver || !isReceivingOver { reset(.cancel) }
-        } else if !isWritingOver {
-            reset(breakingCode)
-        } else if !isReceivingOver && isEndedWebSocket {
-            reset(.cancel)
-        }
-    }
-
-    /// The application is done with the stream and looks at it now and then, until the peer is done
-    /// with it as well.
-    ///
-    /// - Parameter patience: After so many looks, a peer that took nothing in between has no more
-    ///   time.
-    func look(patience: Int) {
-        quietLooks += 1
-        if hasEndLeft {
-            // What is still to come of a request is of no use once the answer is out (RFC 9113,
-            // section 8.1). Not at once: clients that still send would take it for a failure.
-            reset(.none)
-        } else if quietLooks >= patience {
-            reset(.cancel)
-        }
-    }
-
     private func writeHead(_ bytes: UnsafeRawBufferPointer) throws(Errno) -> Int {
         let head = self.head ?? session.memory.takeHead()
         self.head = head
@@ -259,7 +184,7 @@ public final class HTTP2Stream: Transport {
     func submitHead() {
         guard isHeadDue, resetCode == nil, let head else { return }
         isHeadDue = false
-        let isAlone = isWritingOver && outgoing == nil && trailersToSend.isEmpty
+        let isAlone = isWritingOver && outgoing.isEmpty && trailersToSend.isEmpty
         submit(head, hasContent: !isAlone)
     }
 
@@ -271,17 +196,14 @@ public final class HTTP2Stream: Transport {
 
     private func takeContent(_ bytes: UnsafeRawBufferPointer) -> Int {
         if isWritingOver || bytes.isEmpty || contentLeft == 0 { return bytes.count }
-        let waiting = outgoing?.count ?? 0
-        var count = min(bytes.count, max(0, session.limits.outgoingBytes - waiting))
+        var count = min(bytes.count, max(0, session.limits.outgoingBytes - outgoing.count))
         if let left = contentLeft {
             count = Int(min(UInt64(count), left))
             // Trailer fields may still follow: `finishMessage` is the end.
             contentLeft = left - UInt64(count)
         }
         if count == 0 { return 0 }
-        let outgoing = self.outgoing ?? session.memory.takeBuffer()
-        self.outgoing = outgoing
-        outgoing.append(copying: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
+        outgoing.append(UnsafeRawBufferPointer(rebasing: bytes[..<count]), session.memory)
         resume()
         return count
     }
@@ -313,30 +235,18 @@ public final class HTTP2Stream: Transport {
 
     /// Moves content into a frame.
     func pull(into frame: UnsafeMutableRawBufferPointer) -> Pull {
-        guard let outgoing else { return isWritingOver ? .bytes(0, isLast: true) : .nothing }
+        if outgoing.isEmpty { return isWritingOver ? .bytes(0, isLast: true) : .nothing }
         let wasFull = outgoing.count >= session.limits.outgoingBytes
-        let count = min(frame.count, outgoing.count)
-        outgoing.withUnsafeBytes { bytes in
-            // Safe: `count` is within both, and the library's frame is not our buffer.
-            frame.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[..<count]))
-        }
-        outgoing.consume(count)
+        let count = outgoing.move(to: frame, session.memory)
         if count > 0 { quietLooks = 0 }
-        let isEmpty = outgoing.isEmpty
-        if isEmpty {
-            session.memory.giveBack(outgoing)
-            self.outgoing = nil
-        }
         if wasFull { waiter?.wake() }
-        return .bytes(count, isLast: isWritingOver && isEmpty)
+        return .bytes(count, isLast: isWritingOver && outgoing.isEmpty)
     }
 
     /// Content of the peer's message came.
     func receive(_ bytes: UnsafeRawBufferPointer) {
         if bytes.isEmpty { return }
-        let received = self.received ?? session.memory.takeBuffer()
-        self.received = received
-        received.append(copying: bytes)
+        received.append(bytes, session.memory)
         waiter?.wake()
     }
 
@@ -345,30 +255,18 @@ public final class HTTP2Stream: Transport {
     /// - Parameter write: Writes its text into a buffer, unless it is malformed.
     /// - Returns: what `write` does.
     func receiveHead(_ write: (ByteBuffer) -> Bool) -> Bool {
-        let received = self.received ?? session.memory.takeBuffer()
-        self.received = received
         let before = received.count
-        let isWritten = write(received)
+        let isWritten = received.append(session.memory, write)
         headBytes += received.count - before
-        dropIfEmpty(received)
         return isWritten
-    }
-
-    /// There is a buffer only while something is in it.
-    private func dropIfEmpty(_ received: ByteBuffer) {
-        if !received.isEmpty { return }
-        session.memory.giveBack(received)
-        self.received = nil
     }
 
     /// Forgets what came and was not read.
     ///
     /// - Returns: how much of it is content.
     func dropReceived() -> Int {
-        guard let received else { return 0 }
         let content = received.count - headBytes
-        session.memory.giveBack(received)
-        self.received = nil
+        received.giveBack(to: session.memory)
         headBytes = 0
         return content
     }
@@ -378,22 +276,4 @@ public final class HTTP2Stream: Transport {
         defer { trailersToSend = [] }
         return trailersToSend
     }
-
-    /// The peer, or the connection, ended the stream.
-    func ended(_ code: UInt32) {
-        // A stream that both sides finished is no failure.
-        if code == 0 && isReceivingOver { return }
-        resetCode = resetCode ?? code
-        waiter?.wake()
-    }
-}
-
-/// Why a stream or a connection ends (RFC 9113, section 7).
-public enum HTTP2ErrorCode: UInt32, Sendable {
-    case none = 0
-    case protocolError = 1
-    case internalError = 2
-    case refusedStream = 7
-    case cancel = 8
-    case enhanceYourCalm = 11
 }
