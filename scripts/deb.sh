@@ -51,6 +51,7 @@ install -D -m 0644 deploy/systemd/portcullis.tmpfiles "$root/usr/lib/tmpfiles.d/
 install -D -m 0644 proxy.conf.example "$root/etc/portcullis/proxy.conf"
 install -D -m 0644 -t "$doc" README.md deploy/debian/copyright
 install -D -m 0644 -t "$doc/examples" proxy.conf.example deploy/systemd/notify-reload.conf
+install -D -m 0644 deploy/debian/lintian-overrides "$root/usr/share/lintian/overrides/portcullis"
 install -d "$root/usr/share/man/man1"
 fill deploy/debian/portcullis.1 | gzip -9n >"$root/usr/share/man/man1/portcullis.1.gz"
 gzip -9n >"$doc/changelog.gz" <<CHANGELOG

@@ -62,7 +62,7 @@ def test_every_file_is_where_debian_has_it(tree):
     assert files == {
         "etc/portcullis/proxy.conf", "lib/systemd/system/portcullis.service", "lib/systemd/system/portcullis.socket",
         "usr/bin/portcullis", "usr/lib/sysusers.d/portcullis.conf", "usr/lib/tmpfiles.d/portcullis.conf",
-        "usr/share/man/man1/portcullis.1.gz",
+        "usr/share/man/man1/portcullis.1.gz", "usr/share/lintian/overrides/portcullis",
         *(f"usr/share/doc/portcullis/{name}" for name in (
             "README.md", "changelog.gz", "copyright", "examples/notify-reload.conf", "examples/proxy.conf.example"))}
 

@@ -52,6 +52,7 @@ extension Service {
             log.log(
                 .info, "upgrade: a new process starts",
                 [("program", program.path), ("pid", String(successor.process))])
+            tell(.status(servingStatus("an upgrade is under way")))
             do throws(UpgradeError) {
                 _ = try await successor.expect("prepared", until: deadline)
                 let numbers = try await exchange(with: successor)
@@ -64,6 +65,7 @@ extension Service {
             upgrades.failed()
             log.log(
                 .error, "upgrade failed; this process serves on", [("error", error.description)])
+            tell(.status(servingStatus(remark(on: error))))
         }
         successor = nil
         // What comes until `leave` is for the new process.
@@ -73,19 +75,28 @@ extension Service {
         signalsAfterUpgrade.removeAll()
     }
 
+    /// For whoever waits for the end of an attempt: no two attempts have the same words, and those of
+    /// one that could not begin, where nothing but a restart helps, are not those of one that failed.
+    private func remark(on error: UpgradeError) -> String {
+        let counts = upgrades.counts
+        let attempt = "upgrade attempt \(counts.succeeded &+ counts.failed)"
+        return "\(attempt) \(error.isRefusal ? "refused" : "failed"): \(error.description)"
+    }
+
     private func upgradeProgram() throws(UpgradeError) -> Program {
         guard let program else {
-            throw UpgradeError("this process does not run from a configuration file")
+            throw UpgradeError(
+                refusal: "this process does not run from a configuration file")
         }
         if Syscalls.processIdentifier() == 1 {
             throw UpgradeError(
-                "the container ends with its first process, which this one is; replace the container "
-                    + "instead")
+                refusal: "the container ends with its first process, which this one is; replace "
+                    + "the container instead")
         }
         if claims.isConfined {
             throw UpgradeError(
-                "[replay] store = \"memory\" cannot be handed over: the new process would not know "
-                    + "which tokens were used; choose \"file\" or \"redis\", or restart")
+                refusal: "[replay] store = \"memory\" cannot be handed over: the new process would "
+                    + "not know which tokens were used; choose \"file\" or \"redis\", or restart")
         }
         return program
     }

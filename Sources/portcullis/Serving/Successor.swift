@@ -5,9 +5,17 @@ internal import Reactor
 /// Why an upgrade changed nothing.
 struct UpgradeError: Error, CustomStringConvertible {
     let description: String
+    /// This process cannot hand over, whatever the new program is; nothing was started.
+    let isRefusal: Bool
 
     init(_ description: String) {
         self.description = description
+        isRefusal = false
+    }
+
+    init(refusal: String) {
+        description = refusal
+        isRefusal = true
     }
 }
 
