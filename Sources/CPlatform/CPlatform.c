@@ -138,6 +138,9 @@ void CPlatform_name_thread(const char *name) { pthread_setname_np(pthread_self()
 
 void CPlatform_release_free_pages(void) { malloc_trim(0); }
 
-void CPlatform_ignore_sigpipe(void) { signal(SIGPIPE, SIG_IGN); }
+void CPlatform_ignore_write_signals(void) {
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
 
 const char *CPlatform_strerror(int error) { return strerrordesc_np(error); }

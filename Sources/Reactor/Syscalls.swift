@@ -214,10 +214,10 @@ public enum Syscalls {
         UInt64(clamping: sysconf(Int32(_SC_PAGESIZE)))
     }
 
-    /// Ignores SIGPIPE: a peer that is gone is an error code, not the end of the process.
-    /// signal(7).
-    public static func ignoreBrokenPipes() {
-        CPlatform_ignore_sigpipe()
+    /// Ignores SIGPIPE and SIGXFSZ: a peer that is gone and a file that may not grow are error
+    /// codes, not the end of the process. signal(7).
+    public static func ignoreWriteSignals() {
+        CPlatform_ignore_write_signals()
     }
 
     /// Blocks the signals for every thread that starts later and gives a descriptor to read them

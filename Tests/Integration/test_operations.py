@@ -246,6 +246,19 @@ def test_O3_sigint_ends_it_too(start, origin):
     proxy.process.returncode = 0
 
 
+@pytest.mark.parametrize("stray", [signal.SIGUSR1, signal.SIGXFSZ, signal.SIGPIPE], ids=lambda signal: signal.name)
+def test_what_is_no_request_to_end_ends_nothing(start, origin, stray):
+    """Log rotation sends SIGUSR1 to whatever it knows; a file that may not grow is an error of its own."""
+    proxy = start(origin)
+    with proxy.connect() as kept:
+        assert kept.ask(request("GET", "/open/x")).status == 200
+        proxy.signal(stray)
+        if stray == signal.SIGUSR1:
+            wait_until(lambda: any("SIGUSR1" in record.get("msg", "") for record in list(proxy.records)), "it is logged")
+        assert kept.ask(request("GET", "/open/x")).status == 200
+    assert proxy.ask("GET", "/open/x").status == 200
+
+
 def test_O5_no_token_is_in_any_output_however_it_ended(start, origin, keys, mint):
     """The teardown of every proxy searches all output; this one provokes every way to end."""
     proxy = start(origin, log='format = "json"')

@@ -62,7 +62,7 @@ private func chunk(_ lines: [String]) -> LogChunk {
 @Suite("Log writer", .timeLimit(.minutes(1)))
 struct LogWriterTests {
     init() {
-        Syscalls.ignoreBrokenPipes()
+        Syscalls.ignoreWriteSignals()
     }
 
     private func writer(_ descriptor: Int32, backlog: Int = LogWriter.defaultBacklog) throws

@@ -82,7 +82,7 @@ void CPlatform_release_free_pages(void);
 // Lets go of code and constants that are in memory; what is used again is mapped again.
 void CPlatform_release_code_pages(void);
 
-void CPlatform_ignore_sigpipe(void);
+void CPlatform_ignore_write_signals(void);
 
 // glibc's table is immutable and, unlike strerror, safe on any thread. NULL for an unknown number.
 const char *CPlatform_strerror(int error);

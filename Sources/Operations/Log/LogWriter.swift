@@ -8,7 +8,7 @@ internal import Synchronization
 /// busy or resting. When the reader falls behind, lines are kept up to a bound; beyond it they are
 /// dropped and counted, and a line says how many as soon as there is room again.
 ///
-/// The process must ignore SIGPIPE (`Syscalls.ignoreBrokenPipes`), or the end of the log's reader
+/// The process must ignore SIGPIPE (`Syscalls.ignoreWriteSignals`), or the end of the log's reader
 /// is the end of the process.
 public final class LogWriter: Sendable {
     /// Bytes of lines that wait at most.

@@ -16,7 +16,7 @@ struct DemoCommand {
     func perform() -> ExitCode {
         // Before any thread starts, as the service does later: a reader that goes away must not end
         // the process.
-        Syscalls.ignoreBrokenPipes()
+        Syscalls.ignoreWriteSignals()
         do {
             let backend = try Self.listen(preferring: 9000)
             let issuerListening = try Self.listen(preferring: 9300)

@@ -10,7 +10,7 @@ internal import TLS
 /// serves no requests.
 ///
 /// SIGHUP reloads, SIGUSR2 hands over to a new binary, SIGTERM and SIGINT drain; a second one of
-/// these ends the process at once.
+/// these ends the process at once. SIGUSR1, by which others open their log again, must not kill.
 actor Service {
     nonisolated let loop: EventLoop
     nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -173,6 +173,8 @@ actor Service {
                 switch signal {
                 case SIGHUP where isUpgrading: signalsAfterUpgrade.append(signal)
                 case SIGHUP: await reload(waiter)
+                case SIGUSR1:
+                    log.log(.info, "SIGUSR1 changes nothing: there is no log file to reopen", [])
                 case SIGUSR2: startUpgrade(waiter)
                 default:
                     await abandonUpgrade()

@@ -31,7 +31,7 @@ enum ServiceProcess {
                 return .wrong
             }
         #endif
-        Syscalls.ignoreBrokenPipes()
+        Syscalls.ignoreWriteSignals()
         _ = Syscalls.raiseDescriptorLimit()
         let handover: Handover?
         let inherited: InheritedSockets
@@ -44,7 +44,7 @@ enum ServiceProcess {
         }
         do throws(Errno) {
             // Before any other thread starts: all inherit the signal mask.
-            let signals = try SignalSource([SIGHUP, SIGTERM, SIGINT, SIGUSR2])
+            let signals = try SignalSource([SIGHUP, SIGTERM, SIGINT, SIGUSR1, SIGUSR2])
             let writer = try LogWriter(
                 droppedReport: EventLogger.droppedReport(configuration.log.format))
             let loop = try EventLoop()
