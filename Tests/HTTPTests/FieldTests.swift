@@ -79,7 +79,10 @@ struct FieldTests {
             Case("X-Forwarded-Port", .forwardedOther), Case("X-Real-IP", .forwardedOther),
             Case("X-Original-URL", .forwardedOther), Case("X-Rewrite-URL", .forwardedOther),
             Case("X-Client-IP", .forwardedOther), Case("X-Cluster-Client-IP", .forwardedOther),
-            Case("True-Client-IP", .forwardedOther), Case("X-Forward", .other),
+            Case("True-Client-IP", .forwardedOther), Case("CF-Connecting-IP", .forwardedOther),
+            Case("CF-Connecting-IPv6", .forwardedOther), Case("Fly-Client-IP", .forwardedOther),
+            Case("Fastly-Client-IP", .forwardedOther), Case("X-Azure-ClientIP", .forwardedOther),
+            Case("X-Forward", .other), Case("CF-Connecting-IQ", .other),
         ] as [Case<KnownField>])
     func knowsForwarding(_ row: Case<KnownField>) throws {
         let request = try verdict(head("GET / HTTP/1.1", "\(row.input): a")).accepted()

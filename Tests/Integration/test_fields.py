@@ -165,6 +165,8 @@ FORWARDING = {
     "X-Forwarded-Port": "666", "X-Forwarded-Prefix": "/evil", "X-Forwarded-Uri": "/evil",
     "X-Forwarded-Method": "EVIL", "Forwarded": "for=6.6.6.6", "X-Real-IP": "6.6.6.6",
     "X-Original-URL": "/evil", "X-Rewrite-URL": "/evil", "X-Forwarded-Server": "evil",
+    "CF-Connecting-IP": "6.6.6.6", "CF-Connecting-IPv6": "2001:db8::6", "Fastly-Client-IP": "6.6.6.6",
+    "Fly-Client-IP": "6.6.6.6", "X-Azure-ClientIP": "6.6.6.6", "True-Client-IP": "6.6.6.6",
     "X_Forwarded_For": "6.6.6.6", "X-Forwarded_Host": "evil.test"}
 
 

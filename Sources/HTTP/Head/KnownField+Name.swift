@@ -19,7 +19,7 @@ extension KnownField {
         case 15: self = name.hasPrefix("x-forwarded-for") ? .forwardedFor : .other
         case 16: self = Self.ofLength16(name)
         case 17: self = Self.ofLength17(name)
-        case 18: self = name.hasPrefix("proxy-authenticate") ? .proxyAuthenticate : .other
+        case 18: self = Self.ofLength18(name)
         case 19: self = Self.ofLength19(name)
         case 20: self = name.hasPrefix("sec-websocket-accept") ? .webSocketAccept : .other
         case 21: self = name.hasPrefix("sec-websocket-version") ? .webSocketOther : .other
@@ -108,6 +108,7 @@ extension KnownField {
     @inline(__always)
     private static func ofLength13(_ name: Span<UInt8>) -> KnownField {
         if name.hasPrefix("authorization") { return .authorization }
+        if name.hasPrefix("fly-client-ip") { return .forwardedOther }
         return name.hasPrefix("x-rewrite-url") ? .forwardedOther : .other
     }
 
@@ -121,6 +122,8 @@ extension KnownField {
     @inline(__always)
     private static func ofLength16(_ name: Span<UInt8>) -> KnownField {
         if name.hasPrefix("x-forwarded-host") { return .forwardedHost }
+        if name.hasPrefix("cf-connecting-ip") { return .forwardedOther }
+        if name.hasPrefix("fastly-client-ip") { return .forwardedOther }
         return name.hasPrefix("proxy-connection") ? .proxyConnection : .other
     }
 
@@ -130,6 +133,12 @@ extension KnownField {
         if name.hasPrefix("client-cert-chain") { return .forwardedOther }
         if name.hasPrefix("x-forwarded-proto") { return .forwardedProto }
         return name.hasPrefix("sec-websocket-key") ? .webSocketKey : .other
+    }
+
+    @inline(__always)
+    private static func ofLength18(_ name: Span<UInt8>) -> KnownField {
+        if name.hasPrefix("cf-connecting-ipv6") { return .forwardedOther }
+        return name.hasPrefix("proxy-authenticate") ? .proxyAuthenticate : .other
     }
 
     @inline(__always)
@@ -145,6 +154,7 @@ extension KnownField {
         if name.count >= 11, name.hasPrefix("x-forwarded") { return .forwardedOther }
         if name.count >= 11, name.hasPrefix("x-original-") { return .forwardedOther }
         if name.count == 19, name.hasPrefix("x-cluster-client-ip") { return .forwardedOther }
+        if name.count == 16, name.hasPrefix("x-azure-clientip") { return .forwardedOther }
         return .other
     }
 }
