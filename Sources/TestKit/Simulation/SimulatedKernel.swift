@@ -1,70 +1,18 @@
 #if DEBUG
     public import Reactor
 
-    /// Whoever listens on a simulated network.
-    public protocol SimulatedListener: AnyObject {
-        /// The proxy connects.
-        func admits(_ stream: SimulatedStream) -> SimulatedAdmission
-    }
-
-    /// What becomes of a connection that the proxy makes.
-    public enum SimulatedAdmission: Sendable {
-        case accepted
-        /// Nobody listens.
-        case refused
-        /// No answer, ever.
-        case ignored
-    }
-
-    /// How often the kernel and the network do what they seldom do: once in so many calls; 0 is never.
-    public struct SimulatedFaults: Sendable {
-        public var interruptions = 40
-        public var spuriousBlocks = 60
-        public var shortTransfers = 12
-        public var resets = 1500
-        public var abortedAccepts = 40
-        public var exhaustions = 400
-        public var watchFailures = 400
-        /// There are no descriptors left now, whatever else is set.
-        public var isExhausted = false
-
-        public init() {}
-    }
-
     /// A machine with a network and a clock of its own, for one event loop: it answers the loop's
     /// calls into the kernel, and its time passes when the loop sleeps. Everything in it follows from
     /// its seed.
     ///
     /// Safe to be Sendable: it is for one thread, which makes it, runs the loop and lets go of it.
     public final class SimulatedKernel: KernelStandIn, @unchecked Sendable {
-        /// Descriptors of the simulation begin here; others are the machine's own.
-        private static let firstDescriptor: Int32 = 1_000_000
+        private typealias Descriptor = SimulatedDescriptors.Entry
+
         /// What a call takes, nanoseconds.
         private static let callTime: Int64 = 400
         /// A loop that asks so often without anything happening spins.
         private static let spinLimit = 200_000
-
-        private final class Descriptor {
-            enum Kind {
-                case epoll
-                case flag
-                case socket
-                case listener(SocketAddress)
-                case stream(SimulatedStream)
-            }
-
-            var kind: Kind
-            /// Of a flag: it is up.
-            var isUp = false
-            /// Of a listener: who waits.
-            var backlog: [(SimulatedStream, SocketAddress)] = []
-            var watch: (events: UInt32, data: UInt64)?
-            var isQueued = false
-
-            init(_ kind: Kind) {
-                self.kind = kind
-            }
-        }
 
         /// Nanoseconds since the simulated machine started.
         public private(set) var now: Int64 = 7_200_000_000_000
@@ -76,13 +24,12 @@
         /// Called at the first violation.
         public var onViolation: () -> Void = {}
         /// Descriptors that the proxy has open.
-        public private(set) var openCount = 0
+        public var openCount: Int { descriptors.count }
 
         private let wallStart: Int64
         private var generator: SeededGenerator
         private var events = EventQueue()
-        private var descriptors: [Descriptor?] = []
-        private var ready: [Int32] = []
+        private var descriptors = SimulatedDescriptors()
         private var servers: [UInt16: any SimulatedListener] = [:]
         private var listeners: [UInt16: Int32] = [:]
         private var streamCount = 0
@@ -138,13 +85,13 @@
         public func connect(
             to port: UInt16, from host: String, _ peer: any SimulatedPeer
         ) -> SimulatedStream? {
-            guard let listener = listeners[port], entry(listener) != nil,
+            guard let listener = listeners[port], descriptors[listener] != nil,
                 let address = SocketAddress(literal: host, port: UInt16(random(20_000, 60_000)))
             else { return nil }
             let stream = makeStream(isEstablished: true)
             stream.peer = peer
             plan(at: now + latency()) { [self] in
-                guard listeners[port] == listener, let entry = entry(listener) else {
+                guard listeners[port] == listener, let entry = descriptors[listener] else {
                     stream.refuse(.connectionRefused)
                     peer.reset(stream)
                     return
@@ -178,9 +125,7 @@
 
         /// Something happened to a descriptor: an edge, if somebody watches.
         func raise(_ descriptor: Int32) {
-            guard let entry = entry(descriptor), entry.watch != nil, !entry.isQueued else { return }
-            entry.isQueued = true
-            ready.append(descriptor)
+            descriptors.raise(descriptor)
         }
 
         /// A writer was told to wait though there is room: the kernel has to tell it.
@@ -197,30 +142,10 @@
 
         // MARK: Descriptors
 
-        private func entry(_ descriptor: Int32) -> Descriptor? {
-            let index = Int(descriptor - Self.firstDescriptor)
-            return descriptors.indices.contains(index) ? descriptors[index] : nil
-        }
-
-        /// The lowest free number, as everywhere in Unix: one that was closed comes back soon.
-        private func open(_ kind: Descriptor.Kind) -> Int32 {
-            openCount += 1
-            let entry = Descriptor(kind)
-            if let free = descriptors.firstIndex(where: { $0 == nil }) {
-                descriptors[free] = entry
-                return Self.firstDescriptor + Int32(free)
-            }
-            descriptors.append(entry)
-            return Self.firstDescriptor + Int32(descriptors.count - 1)
-        }
-
         private func close(_ descriptor: Int32) {
-            guard let entry = entry(descriptor) else {
+            guard let entry = descriptors.close(descriptor) else {
                 return report("closed descriptor \(descriptor), which is not open")
             }
-            openCount -= 1
-            descriptors[Int(descriptor - Self.firstDescriptor)] = nil
-            ready.removeAll { $0 == descriptor }
             switch entry.kind {
             case .stream(let stream): stream.close()
             case .listener(let address):
@@ -239,16 +164,16 @@
                 return .value(Int(now))
             case .wallClock: return .value(Int(wallStart + now / 1000))
             case .randomNumber: return .value(Int(truncatingIfNeeded: generator.next()))
-            case .makeEpoll: return .value(Int(open(.epoll)))
-            case .makeEventDescriptor: return .value(Int(open(.flag)))
+            case .makeEpoll: return .value(Int(descriptors.open(.epoll)))
+            case .makeEventDescriptor: return .value(Int(descriptors.open(.flag)))
             case .socket:
                 if isExhausted() { return failure("socket", 0, .tooManyOpenFiles) }
-                return .value(Int(open(.socket)))
+                return .value(Int(descriptors.open(.socket)))
             case .epollWait(_, let capacity, let milliseconds):
                 return .events(wait(capacity: capacity, milliseconds: milliseconds))
             default: break
             }
-            guard let descriptor = call.descriptor, descriptor >= Self.firstDescriptor else {
+            guard let descriptor = call.descriptor, descriptor >= SimulatedDescriptors.first else {
                 return nil
             }
             runDueEvents(through: now + Self.callTime)
@@ -257,7 +182,7 @@
                 close(descriptor)
                 return .value(0)
             }
-            guard let entry = entry(descriptor) else {
+            guard let entry = descriptors[descriptor] else {
                 report("\(call.name) of descriptor \(descriptor), which is not open")
                 return .failure(Errno(rawValue: 9))
             }
@@ -303,7 +228,7 @@
                     return failure("epoll_ctl", Int(descriptor), .noMemory)
                 }
                 entry.watch = (events, data)
-                if readiness(entry) & events != 0 { raise(descriptor) }
+                if entry.readiness & events != 0 { raise(descriptor) }
                 return .value(0)
             case .epollRemove:
                 entry.watch = nil
@@ -380,7 +305,7 @@
                 stream.close()
                 return failure("accept", Int(descriptor), .connectionAborted)
             }
-            let accepted = open(.stream(stream))
+            let accepted = descriptors.open(.stream(stream))
             stream.descriptor = accepted
             note("accept", Int(accepted), stream.number)
             return .accepted(accepted, from: address)
@@ -410,15 +335,6 @@
 
         // MARK: Sleeping
 
-        private func readiness(_ entry: Descriptor) -> UInt32 {
-            switch entry.kind {
-            case .flag: entry.isUp ? Readiness.input : 0
-            case .listener: entry.backlog.isEmpty ? 0 : Readiness.input
-            case .stream(let stream): stream.readiness
-            case .epoll, .socket: 0
-            }
-        }
-
         private func runDueEvents(through time: Int64) {
             now = max(now, time)
             while let action = events.next(dueAt: now) { action() }
@@ -429,7 +345,7 @@
             let deadline =
                 milliseconds < 0 ? Int64.max : now + Int64(milliseconds) * 1_000_000
             runDueEvents(through: now + Self.callTime)
-            while ready.isEmpty, now < deadline, violation == nil {
+            while !descriptors.hasReady, now < deadline, violation == nil {
                 guard let next = events.nextTime, next <= deadline else {
                     if deadline == .max {
                         report("everything sleeps for ever")
@@ -442,26 +358,8 @@
                 runDueEvents(through: next)
             }
             if violation != nil { return [] }
-            let result = takeReady(capacity: capacity)
+            let result = descriptors.takeReady(capacity: capacity)
             noteWait(result.count, milliseconds)
-            return result
-        }
-
-        private func takeReady(capacity: Int) -> [(events: UInt32, data: UInt64)] {
-            var result: [(events: UInt32, data: UInt64)] = []
-            var again: [Int32] = []
-            while result.count < capacity, !ready.isEmpty {
-                let descriptor = ready.removeFirst()
-                guard let entry = entry(descriptor), let watch = entry.watch else { continue }
-                entry.isQueued = false
-                // Errors and ends are told unasked.
-                let wanted = watch.events | Readiness.error | Readiness.end
-                let events = readiness(entry) & wanted
-                if events == 0 { continue }
-                result.append((events, watch.data))
-                if watch.events & Readiness.edgeTriggered == 0 { again.append(descriptor) }
-            }
-            for descriptor in again { raise(descriptor) }
             return result
         }
 
