@@ -173,10 +173,7 @@ struct LMDBTransaction: ~Copyable {
     func value<Key: BitwiseCopyable, Value: BitwiseCopyable>(
         of key: Key, in table: LMDBFile.Table, as type: Value.Type
     ) throws(LMDBError) -> Value? {
-        var found = MDB_val()
-        let code = Self.withBytes(of: key) { mdb_get(transaction, table.index, &$0, &found) }
-        if code == MDB_NOTFOUND { return nil }
-        try LMDBError.check(code)
+        guard let found = try find(key, in: table) else { return nil }
         return Self.load(found, as: type)
     }
 
@@ -184,10 +181,7 @@ struct LMDBTransaction: ~Copyable {
     func start<Key: BitwiseCopyable, Value: BitwiseCopyable>(
         of key: Key, in table: LMDBFile.Table, as type: Value.Type
     ) throws(LMDBError) -> Value? {
-        var found = MDB_val()
-        let code = Self.withBytes(of: key) { mdb_get(transaction, table.index, &$0, &found) }
-        if code == MDB_NOTFOUND { return nil }
-        try LMDBError.check(code)
+        guard var found = try find(key, in: table) else { return nil }
         found.mv_size = min(found.mv_size, MemoryLayout<Value>.size)
         return Self.load(found, as: type)
     }
@@ -235,6 +229,19 @@ struct LMDBTransaction: ~Copyable {
         try LMDBError.check(code)
         guard let loaded = Self.load(key, as: type) else { throw LMDBError(code: MDB_CORRUPTED) }
         return loaded
+    }
+
+    /// Where a key's value lies, until something else happens in the transaction; nil when there is
+    /// no such key.
+    @inline(__always)
+    private func find<Key: BitwiseCopyable>(_ key: Key, in table: LMDBFile.Table)
+        throws(LMDBError) -> MDB_val?
+    {
+        var found = MDB_val()
+        let code = Self.withBytes(of: key) { mdb_get(transaction, table.index, &$0, &found) }
+        if code == MDB_NOTFOUND { return nil }
+        try LMDBError.check(code)
+        return found
     }
 
     @inline(__always)
