@@ -34,7 +34,9 @@ extension ConfigurationLoader {
         }
         if !cors.answerPreflights {
             for key in ["allow_methods", "allow_headers", "max_age"] {
-                table.setting(key)?.hasNoEffect(because: "\"answer_preflights\" is not true")
+                table.setting(key)?.hasNoEffect(
+                    because: "\"answer_preflights\" is not true",
+                    isSwitchedOff: table.setting("answer_preflights") != nil)
             }
         }
         return cors

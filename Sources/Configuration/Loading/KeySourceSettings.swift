@@ -21,7 +21,8 @@ extension ConfigurationLoader {
             hint: "jwks_headers = { X-Goog-Api-Key = { env = \"API_KEY\" } }")
         guard case .file = source.keys else { return }
         for key in ["jwks_ca", "egress_proxy", "jwks_headers"] {
-            table.setting(key)?.hasNoEffect(because: "\"jwks\" is a file")
+            table.setting(key)?.hasNoEffect(
+                because: "\"jwks\" is a file", isSwitchedOff: true)
         }
     }
 
@@ -114,9 +115,18 @@ extension ConfigurationLoader {
 }
 
 extension Setting {
-    /// Reports that the key changes nothing, which whoever wrote it does not expect.
-    func hasNoEffect(because reason: String, hint: String? = nil) {
-        log.missing("\(label) has no effect: \(reason)", at: node.keyRegion, hint: hint)
+    /// Reports that the key changes nothing. That is a mistake where whoever wrote it believes that
+    /// it does; beside a switch that the file itself turned the other way it is a warning, so that
+    /// turning a switch in a hurry never makes a file unusable.
+    ///
+    /// - Parameter isSwitchedOff: The file says so itself, by another key.
+    func hasNoEffect(because reason: String, isSwitchedOff: Bool = false, hint: String? = nil) {
+        let message = "\(label) has no effect: \(reason)"
+        if isSwitchedOff {
+            log.warning(message, at: node.keyRegion, hint: hint)
+        } else {
+            log.missing(message, at: node.keyRegion, hint: hint)
+        }
     }
 }
 

@@ -21,7 +21,7 @@ extension ConfigurationLoader {
             limit.key = key
             if key == .app, mode == .off {
                 setting.hasNoEffect(
-                    because: "app_check is \"off\", so no app is known",
+                    because: "app_check is \"off\", so no app is known", isSwitchedOff: true,
                     hint: "\"client_network\" is known of every request")
             }
         }
@@ -53,7 +53,8 @@ extension ConfigurationLoader {
         if let setting = table.setting("burst"), let burst = setting.integer(in: 1...Self.most) {
             limit.burst = burst
             if limit.perSecond == 0 {
-                setting.hasNoEffect(because: "\"per_second\" is 0, which is no limit")
+                setting.hasNoEffect(
+                    because: "\"per_second\" is 0, which is no limit", isSwitchedOff: true)
             }
         }
         readNetworks(table, into: &limit.networks)

@@ -32,6 +32,14 @@ extension ConfigurationLoader {
         return server
     }
 
+    /// Reports what is wrong with a server that another store stands in for. Its secrets need not be
+    /// there.
+    func checkSpareRedis(_ table: TableReader) {
+        if let url = table.setting("redis") { _ = readURL(url) }
+        _ = table.setting("redis_key_prefix")?.string(checkKeyPrefix)
+        _ = table.setting("redis_eviction")?.choice(Eviction.self)
+    }
+
     private enum Eviction: String, CaseIterable { case refuse, accept }
 
     private func readURL(_ setting: Setting) -> RedisServer? {

@@ -27,7 +27,7 @@ extension ConfigurationLoader {
         guard let kind = readStoreKind(table) else { return reading }
         readStore(kind, table, into: &reading.settings)
         readPatience(kind, table, into: &reading.settings)
-        refuseOthersKeys(kind, table)
+        readOthersKeys(kind, table)
         return reading
     }
 
@@ -77,8 +77,10 @@ extension ConfigurationLoader {
         }
     }
 
-    /// Keys of one store that stand beside another.
-    private func refuseOthersKeys(_ kind: StoreKind, _ table: TableReader) {
+    /// Keys of one store that stand beside another: for the day when the store is changed, if the
+    /// file says which one it is today, else a mistake.
+    private func readOthersKeys(_ kind: StoreKind, _ table: TableReader) {
+        if kind != .redis { checkSpareRedis(table) }
         for key in Schema.replay.keys {
             guard let setting = table.setting(key), let owners = StoreKind.owners(of: key),
                 !owners.contains(kind)
@@ -86,6 +88,7 @@ extension ConfigurationLoader {
             let isLeftOut = table.setting("store") == nil
             setting.hasNoEffect(
                 because: "\"store\" is \"\(kind.rawValue)\"" + (isLeftOut ? " by default" : ""),
+                isSwitchedOff: !isLeftOut,
                 hint: isLeftOut && owners == [.redis] ? "write store = \"redis\"" : nil)
         }
     }

@@ -13,7 +13,7 @@ extension ConfigurationLoader {
         guard let replay else { return }
         if replay == .off {
             let reason = setting == nil ? "the route has no \"replay\"" : "\"replay\" is \"off\""
-            whenUnavailable?.hasNoEffect(because: reason)
+            whenUnavailable?.hasNoEffect(because: reason, isSwitchedOff: setting != nil)
         }
         if let setting, let appCheck, replay > appCheck {
             let isLeftOut = table.setting("app_check") == nil

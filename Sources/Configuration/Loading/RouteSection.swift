@@ -173,9 +173,11 @@ extension ConfigurationLoader {
         }
         guard let setting = table.setting("enforce_percent") else { return }
         if let mode, mode != .enforce {
-            setting.hasNoEffect(because: "app_check is \"\(mode.rawValue)\", not \"enforce\"")
+            setting.hasNoEffect(
+                because: "app_check is \"\(mode.rawValue)\", not \"enforce\"",
+                isSwitchedOff: table.setting("app_check") != nil)
         }
-        guard let share = setting.share() else { return }
+        guard let share = setting.share(), mode == .enforce else { return }
         route.enforcedShare = share
         if share < EnforcedShare.everybody, route.stickyBy == .app {
             table.setting("sticky_by")?.warning(

@@ -57,7 +57,7 @@ extension ConfigurationLoader {
         for key in ["status", "host"] {
             table.setting(key)?.hasNoEffect(
                 because: "\"protocol\" is \"\(upstream.serverProtocol.rawValue)\": servers are "
-                    + "asked for their SETTINGS")
+                    + "asked for their SETTINGS", isSwitchedOff: true)
         }
     }
 

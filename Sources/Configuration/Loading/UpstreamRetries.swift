@@ -21,7 +21,9 @@ extension ConfigurationLoader {
         }
         guard let setting = table.setting("hash_by") else { return }
         if upstream.balance != .hash {
-            setting.hasNoEffect(because: "\"balance\" is \"\(upstream.balance.rawValue)\"")
+            setting.hasNoEffect(
+                because: "\"balance\" is \"\(upstream.balance.rawValue)\"",
+                isSwitchedOff: table.setting("balance") != nil)
         }
         if let key = setting.string(checkHashKey) { upstream.hashBy = key }
     }
