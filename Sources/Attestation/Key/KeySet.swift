@@ -121,7 +121,8 @@ public final class KeySet: Sendable {
         keys.contains { $0 === key || $0.keyID == key.keyID && $0.material == key.material }
     }
 
-    /// The values in `list` whose `kid` is not theirs alone.
+    /// The values in `list` whose `kid` is not theirs alone. Of the same key written again the first
+    /// one is enough, and stays.
     private static func duplicateKeyIDs(in list: Int, of document: JSONDocument) -> Set<Int> {
         var first: [String: Int] = [:]
         var doubles: Set<Int> = []
@@ -129,11 +130,23 @@ public final class KeySet: Sendable {
             guard let member = document.member("kid", of: value),
                 let keyID = document.text(of: member)
             else { continue }
-            if let earlier = first.updateValue(value, forKey: keyID) {
-                doubles.insert(earlier)
-                doubles.insert(value)
+            guard let earlier = first[keyID] else {
+                first[keyID] = value
+                continue
             }
+            doubles.insert(value)
+            if !isSameKey(earlier, value, of: document) { doubles.insert(earlier) }
         }
         return doubles
+    }
+
+    private static func isSameKey(_ left: Int, _ right: Int, of document: JSONDocument) -> Bool {
+        let names: [StaticString] = ["kty", "use", "alg", "n", "e"]
+        return names.allSatisfy { name in
+            let texts = [left, right].map { key in
+                document.member(name, of: key).flatMap { document.text(of: $0) }
+            }
+            return texts[0] == texts[1]
+        }
     }
 }
