@@ -14,8 +14,7 @@ struct KeySchedule: Sendable {
         var shortestRefresh: Duration = .seconds(300)
         /// Age from which keys are not used any more; nil for keys that do not age.
         var usable: Duration? = .seconds(6 * 3600)
-        /// Least time between the starts of two fetches, when the second is for an unknown `kid`
-        /// (pitfall K3).
+        /// Least time between the starts of two fetches for an unknown `kid` (pitfall K3).
         var coolDown: Duration = .seconds(30)
         /// Wait after the first failure; it doubles with each further one.
         var firstRetry: Duration = .seconds(1)
@@ -49,6 +48,10 @@ struct KeySchedule: Sendable {
     private(set) var fetchedAt: MonotonicInstant?
     private var nextFetch: MonotonicInstant
     private var lastStart: MonotonicInstant?
+    /// When the last fetch started that an unknown `kid` asked for.
+    private var lastRefetch: MonotonicInstant?
+    /// The next fetch answers an unknown `kid`.
+    private var isRefetchDue = false
     private var isFetching = false
     private var failuresInRow = 0
 
@@ -79,6 +82,8 @@ struct KeySchedule: Sendable {
         if !isFetching && now >= nextFetch {
             isFetching = true
             lastStart = now
+            if isRefetchDue { lastRefetch = now }
+            isRefetchDue = false
             return .fetch
         }
         let next = isFetching ? .never : nextFetch
@@ -126,12 +131,14 @@ struct KeySchedule: Sendable {
 
     /// A token names a key that is not in the set. Fetches as soon as the cool-down allows; a
     /// request during one is kept, so that a key just rotated in is found when it ends (pitfall
-    /// K4), and requests do not prolong it.
+    /// K4), and requests do not prolong it. A planned fetch begins no cool-down: keys that are
+    /// rotated in right after it are found at once.
     mutating func refetchRequested(at now: MonotonicInstant) {
         // The fetch under way answers this request too.
         if isFetching { return }
-        let allowed = lastStart?.advanced(by: intervals.coolDown) ?? now
+        let allowed = lastRefetch?.advanced(by: intervals.coolDown) ?? now
         nextFetch = min(nextFetch, max(now, allowed))
+        isRefetchDue = true
     }
 
     private func jittered(_ wait: Duration, using random: inout some RandomNumberGenerator)
