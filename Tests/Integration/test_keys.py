@@ -249,6 +249,15 @@ def test_keys_are_fetched_through_an_egress_proxy(start, origin, secure_server, 
     tunnel.stop()
 
 
+def test_an_egress_proxy_is_not_passed_by_for_plain_http(start, origin, key_server, mint):
+    tunnel = ConnectProxy()
+    project = PROJECT + f'egress_proxy = "http://127.0.0.1:{tunnel.port}"\n'
+    proxy = start(origin, jwks=key_server.url, projects=project)
+    assert_judged(proxy, origin, mint(), "verified")
+    assert tunnel.heads[0].decode().startswith(f"CONNECT localhost:{key_server.port} HTTP/1.1\r\n")
+    tunnel.stop()
+
+
 def test_an_egress_proxy_that_refuses_leaves_the_proxy_not_ready(
         start, origin, secure_server, authority):
     tunnel = ConnectProxy(refuse=True)

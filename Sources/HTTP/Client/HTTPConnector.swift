@@ -23,11 +23,9 @@ struct HTTPConnector {
         _ url: HTTPURL, egressProxy: HTTPEndpoint?, _ patience: RequestPatience,
         context: () throws(TLSError) -> TLSContext
     ) async throws(HTTPClientError) -> ClientConnection {
-        // Plain http is for loopback, where no egress proxy is needed.
-        let tunnel = url.isSecure ? egressProxy : nil
-        let socket = try await connect(to: tunnel ?? url.endpoint, patience)
+        let socket = try await connect(to: egressProxy ?? url.endpoint, patience)
         let connection = ClientConnection(socket, patience: patience)
-        if let tunnel { try await openTunnel(to: url, through: tunnel, on: connection) }
+        if let egressProxy { try await openTunnel(to: url, through: egressProxy, on: connection) }
         if url.isSecure { try await startTLS(url, on: connection, context) }
         return connection
     }
