@@ -37,7 +37,8 @@ public struct ResponseParser: Sendable {
     }
 
     /// Reads `HTTP/1.1 200 OK`; the reason may be missing, with or without its space, as many
-    /// servers have it (RFC 9112, section 4).
+    /// servers have it (RFC 9112, section 4). Statuses from 600 on are none (RFC 9110, section 15),
+    /// but backends send them, and clients are to take them for a 5xx.
     ///
     /// - Returns: The index of the first field line.
     @inline(__always)
@@ -49,7 +50,7 @@ public struct ResponseParser: Sendable {
         let statusEnd = statusStart + 3
         guard statusEnd < bytes.count, bytes[Version.length] == 0x20,
             let status = bytes.extracting(statusStart..<statusEnd).decimalValue,
-            100...599 ~= status
+            status >= 100
         else { throw MalformedMessage(.status) }
         head.status = UInt16(truncatingIfNeeded: status)
         if bytes.isLineEnd(at: statusEnd) { return statusEnd + 2 }
