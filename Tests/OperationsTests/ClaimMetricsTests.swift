@@ -85,7 +85,9 @@ struct ClaimMetricsTests {
     func unknown(_ statistics: StoreStatistics?) throws {
         let page = try page([LoopMetrics()], statistics)
         #expect(page.kinds["portcullis_replay_claims_total"] == "counter")
-        #expect(page.kinds["portcullis_replay_entries"] == nil)
+        #expect(page.kinds["portcullis_replay_entries"] == "gauge")
+        #expect(page["portcullis_replay_entries", [:]] == (statistics == nil ? 0 : nil))
+        #expect(page.kinds["portcullis_replay_entries_limit"] == nil)
         #expect(page.kinds["portcullis_replay_breaker_state"] == nil)
     }
 

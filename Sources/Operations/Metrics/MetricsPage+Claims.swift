@@ -3,8 +3,9 @@ internal import Replay
 
 /// What the page says of spent tokens, and of the store that remembers them.
 extension MetricsPage {
-    /// Appends the families of replay protection: those that describe the store only while one is
-    /// open, and only what can be told here.
+    /// Appends the families of replay protection. How many claims there are is 0 without a store,
+    /// and has no sample where only somebody else could count them; the others that describe the
+    /// store are there only while one is open, and only where they can be told.
     func appendClaims(_ store: ClaimStoreStatus?, to text: inout MetricsText) {
         text.family(
             "portcullis_replay_claims_total", .counter,
@@ -12,11 +13,10 @@ extension MetricsPage {
         for result in ClaimResult.allCases {
             text.sample([("result", result.rawValue)], sum(loops) { $0.claims.total(result) })
         }
-        guard let store else { return }
+        text.family("portcullis_replay_entries", .gauge, "Claims that are remembered.")
+        guard let store else { return text.sample([], 0) }
         let statistics = store.statistics
-        append(
-            "portcullis_replay_entries", "Claims that are remembered.", statistics.entries,
-            to: &text)
+        if let entries = statistics.entries { text.sample([], UInt64(clamping: entries)) }
         append(
             "portcullis_replay_entries_limit", "Claims that may be remembered at most.",
             statistics.entryLimit, to: &text)
