@@ -242,7 +242,7 @@ def judge(night, events, checkers, wrks, loads) -> dict:
         kind, status = kind_of(record["target"]), record["status"]
         failure = record.get("failure")
         if status < 400 and failure is None or kind == "once" and status == 401 or failure in (
-                "client_aborted", "websocket_drained"):
+                "client_aborted", "drained", "websocket_drained"):
             continue
         ended = parse_time(record["ts"])
         logged[f"{kind} {status} {failure}"] += 1

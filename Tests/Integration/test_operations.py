@@ -237,6 +237,8 @@ def test_O3_the_drain_has_a_limit(start, origin):
         assert proxy.wait_for_exit(10) == 0
         assert busy.is_closed()
     gate.open()
+    # Not the client went.
+    assert proxy.access_of("/open/slow")["failure"] == "drained"
 
 
 def test_O3_sigint_ends_it_too(start, origin):

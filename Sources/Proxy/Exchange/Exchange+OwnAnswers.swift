@@ -198,7 +198,7 @@ extension RequestFailure {
     var problem: ProxyProblem? {
         switch self {
         case .malformed: .badRequest
-        case .clientAborted: nil
+        case .clientAborted, .drained: nil
         case .clientTimeout, .headerTimeout, .bodyRate: .requestTimeout
         case .bodyTooLarge: .bodyTooLarge
         case .rateLimited: .rateLimited

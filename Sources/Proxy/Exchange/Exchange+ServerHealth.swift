@@ -100,8 +100,9 @@ extension RequestFailure {
         case .upstreamConnect, .upstreamConnectTimeout, .upstreamHeaderTimeout,
             .upstreamIdleTimeout, .upstreamReset, .upstreamProtocol, .upstreamTLS:
             true
-        case .malformed, .clientAborted, .clientTimeout, .bodyTooLarge, .bodyRate, .answerRate,
-            .headerTimeout, .memoryLimit, .openFiles, .misdirected, .rateLimited, .noRoute,
+        case .malformed, .clientAborted, .drained, .clientTimeout, .bodyTooLarge, .bodyRate,
+            .answerRate, .headerTimeout, .memoryLimit, .openFiles, .misdirected, .rateLimited,
+            .noRoute,
             .webSocketNotSupported, .webSocketIdle, .webSocketDrained,
             .upstreamUnresolved, .upstreamUnhealthy, .upstreamQueueFull, .upstreamQueueTimeout:
             false

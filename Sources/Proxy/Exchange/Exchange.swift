@@ -68,6 +68,8 @@ final class Exchange {
     func serve(_ client: ClientConnection) async -> Fate {
         begin(client)
         let fate = await answerRequest(client)
+        // Not the client went: the time for draining is over.
+        if state.isOver, record.failure == .clientAborted { record.failure = .drained }
         record.totalMicroseconds = MonotonicInstant.now.microseconds(since: startedAt)
         state.recorder.record(record, serving: serving)
         finish()

@@ -24,6 +24,8 @@ public enum RequestFailure: String, Sendable, CaseIterable {
     /// There was no descriptor for a connection to the upstream.
     case openFiles = "open_files"
     case noRoute = "no_route"
+    /// It was still under way when the time for draining was over.
+    case drained
     case webSocketNotSupported = "websocket_not_supported"
     /// Neither side of a WebSocket sent anything for too long.
     case webSocketIdle = "websocket_idle"

@@ -53,7 +53,7 @@ final class LoopState {
     var notices = LimitNotices()
     /// When idle connections may be looked for again.
     var looksForRoomAt = MonotonicInstant(nanoseconds: 0)
-    private var isOver = false
+    private(set) var isOver = false
 
     /// Room for bytes that are taken from a transport and handed on at once.
     let scratch = ByteBuffer(capacity: 64 << 10)
