@@ -260,3 +260,12 @@ def test_grpc_web_passes_through_http_1(proxy, origin, mint):
     assert (refused.status, refused.get("grpc-status"), refused.get("grpc-message")) == (200, "16", "token_missing")
     exposed = refused.get("access-control-expose-headers").lower()
     assert "grpc-status" in exposed and "grpc-message" in exposed
+
+
+@pytest.mark.parametrize("asked, answered", [
+    ("application/grpc-web+proto", "application/grpc-web+proto"), ("application/grpc-web", "application/grpc-web+proto"),
+    ("Application/GRPC-Web+JSON", "application/grpc-web+json"), ("application/grpc-web-text", "application/grpc-web-text+proto"),
+    ("application/grpc", "application/grpc"), ("application/grpc+proto", "application/grpc")])
+def test_C4_a_refusal_is_of_the_kind_that_the_caller_speaks(proxy, asked, answered):
+    refused = proxy.ask("POST", "/web/Echo", f"Content-Type: {asked}", body=b"\0\0\0\0\0")
+    assert (refused.status, refused.get("content-type"), refused.get("grpc-status")) == (200, answered, "16")

@@ -82,13 +82,25 @@ extension Exchange {
     /// A trailers-only answer (gRPC over HTTP/2, "Responses"): status and message are fields of the
     /// head.
     private func writeGRPC(_ problem: Problem) {
-        output.appendField("Content-Type", "application/grpc")
+        output.appendField("Content-Type", grpcContentType)
         output.appendField("Content-Length", decimal: 0)
         output.appendField("grpc-status", decimal: UInt64(problem.grpcStatus))
         output.append("grpc-message: ")
         output.append(problem.code)
         output.appendLineEnd()
         output.appendField("Cache-Control", "no-store")
+    }
+
+    /// The kind of gRPC that the caller speaks. Clients of gRPC-Web look for a status only in an
+    /// answer of their own kind, and of their own format.
+    private var grpcContentType: StaticString {
+        guard let line = head.fields.first(.contentType) else { return "application/grpc" }
+        let input = self.input
+        let kind = input.pinnedBytes.slice(line.value)
+        if !kind.hasPrefix("application/grpc-web") { return "application/grpc" }
+        if kind.hasPrefix("application/grpc-web-text") { return "application/grpc-web-text+proto" }
+        let isJSON = kind.hasPrefix("application/grpc-web+json")
+        return isJSON ? "application/grpc-web+json" : "application/grpc-web+proto"
     }
 
     private func writeCORS(_ answer: CORSFields.Answer, _ route: ServedRoute) {
