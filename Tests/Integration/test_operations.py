@@ -362,16 +362,15 @@ def test_metrics_count_every_request_once(start, origin, keys, mint):
     proxy = start(origin)
     for token in (mint(), mint(), None, "x.y.z", mint(keys.stranger), mint(claims={"sub": tokens.ANDROID})):
         proxy.ask("GET", "/ios/x", token=token)
-    expected = {("ios", "verified", "", "allow"): 2, ("", "missing", "unknown_origin", "reject"): 1,
-                ("", "invalid", "malformed", "reject"): 1, ("", "invalid", "signature", "reject"): 1,
+    expected = {("ios", "verified", "", "allow"): 2, ("other", "missing", "unknown_origin", "reject"): 1,
+                ("other", "invalid", "malformed", "reject"): 1, ("other", "invalid", "signature", "reject"): 1,
                 ("android", "app_not_allowed", "", "reject"): 1}
     proxy.expect_metric(6, "portcullis_request_duration_seconds_count", route="ios-only")
     counted = {}
     for (name, pairs), value in proxy.metrics().items():
         labels = dict(pairs)
         if name == "portcullis_requests_total" and labels["route"] == "ios-only" and value:
-            app = labels["app"] if labels["app"] not in ("none", "other", "-") else ""
-            counted[app, labels["verdict"], labels["reason"], labels["action"]] = value
+            counted[labels["app"], labels["verdict"], labels["reason"], labels["action"]] = value
     assert counted == expected
     proxy.expect_metric(2, "portcullis_upstream_duration_seconds_count", upstream="api")
 

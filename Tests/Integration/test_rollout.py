@@ -237,7 +237,7 @@ def test_M7_labels_come_from_the_configuration_alone(proxy, origin, mint):
         assert covert not in text
     apps = {dict(labels)["app"] for (name, labels) in proxy.metrics()
             if name == "portcullis_requests_total"}
-    assert apps <= {"ios", "android", "other_ios", "other", "none", ""}
+    assert apps <= {"ios", "android", "other_ios", "other"}
     proxy.expect_metric(1, "portcullis_requests_total", route="enforced", app="other", verdict="verified")
 
 

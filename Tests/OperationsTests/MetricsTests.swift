@@ -191,7 +191,7 @@ struct MetricsTests {
         #expect(page.sum("portcullis_requests_total") == 1000)
         let allowed: [String: Set<String>] = [
             "route": ["transfers", "everything-else", "odd \"name\"\\\n", "none"],
-            "app": ["", "ios", "android", "web", "other"],
+            "app": ["ios", "android", "web", "other"],
             "verdict": Set(VerdictLabels.rows.map(\.verdict)),
             "reason": Set(VerdictLabels.rows.map(\.reason)),
             "action": Set(VerdictLabels.columns),

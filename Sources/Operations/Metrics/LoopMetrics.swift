@@ -10,7 +10,7 @@ internal import TLS
 /// configuration brings the name back.
 public final class LoopMetrics: Sendable {
     private let routes = Mutex(NumberedNames())
-    private let apps = Mutex(NumberedNames([""]))
+    private let apps = Mutex(NumberedNames([RecorderTable.otherApp]))
     private let requests = TallyTable()
     private let upstreams = Mutex<[String: Histogram]>([:])
     private let upstreamEvents = Mutex<[String: WordCounters<UpstreamEvent>]>([:])
@@ -38,7 +38,8 @@ public final class LoopMetrics: Sendable {
 
     public init() {}
 
-    /// The number of an app's label that stands for no app.
+    /// The number of the label for no app, the same as for an app without an alias: the verdict tells
+    /// them apart, and a label that is sometimes empty is sometimes not there.
     static let noApp: UInt32 = 0
 
     /// The number of a route in this loop; given at the first call.

@@ -11,7 +11,7 @@ internal import Proxy
 final class RecorderTable {
     /// The label of requests that no route served.
     static let noRoute = "none"
-    /// The label of a verified app that has no alias.
+    /// The label of a verified app that has no alias, and of requests without a verified app.
     static let otherApp = "other"
 
     /// In place of a number that nobody asked for yet.
