@@ -23,7 +23,7 @@ from harness.replay import limited
 from judging import assert_judged, assert_rejected
 from translation import LISTENER, ROUTES, second
 
-CANCEL, REFUSED, PROTOCOL, INTERNAL = 8, 7, 1, 2
+NO_ERROR, PROTOCOL, INTERNAL, REFUSED, CANCEL = 0, 1, 2, 7, 8
 WINDOW = h2.settings.SettingCodes.INITIAL_WINDOW_SIZE
 STREAMS = h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS
 
@@ -362,14 +362,16 @@ def test_a_client_that_resets_in_mid_request_leaves_no_half_of_it(proxy, client,
     assert client.ask("GET", path[:3] + "next").status == 200
 
 
-def test_a_client_that_resets_while_it_waits_frees_the_origin(proxy, client, behind):
+@pytest.mark.parametrize("code", [CANCEL, NO_ERROR])
+def test_W9_a_client_that_resets_while_it_waits_frees_the_origin(proxy, client, behind, code):
     codes, arrived = [], Gate()
-    behind.on("/2/waits", lambda exchange: (arrived.open(), codes.append(exchange.wait_for_reset())))
-    stream = client.begin("GET", "/2/waits", end=True)
+    path = f"/2/waits-{code}"
+    behind.on(path, lambda exchange: (arrived.open(), codes.append(exchange.wait_for_reset())))
+    stream = client.begin("GET", path, end=True)
     assert arrived.wait()
-    client.reset(stream)
+    client.reset(stream, code)
     wait_until(lambda: codes, "the origin's stream is reset")
-    assert codes == [CANCEL] and proxy.access_of("/2/waits")["failure"] == "client_aborted"
+    assert codes == [CANCEL] and proxy.access_of(path)["failure"] == "client_aborted"
 
 
 def test_a_client_that_vanishes_frees_the_origin(proxy, behind):

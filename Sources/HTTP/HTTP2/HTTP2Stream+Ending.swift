@@ -64,8 +64,10 @@ extension HTTP2Stream {
 
     /// The peer, or the connection, ended the stream.
     func ended(_ code: UInt32) {
-        // A stream that both sides finished is no failure.
-        if code == 0 && isReceivingOver { return }
+        // A stream that both sides finished is no failure, nor is an answer of a server that wants no
+        // more of the request (RFC 9113, section 8.1). A client that resets without an error before
+        // it has the answer is gone like any other.
+        if code == 0 && isReceivingOver && (hasEndLeft || session.role == .client) { return }
         resetCode = resetCode ?? code
         waiter?.wake()
     }

@@ -131,6 +131,19 @@ struct HTTP2ConformanceTests {
         #expect(server.session.headBegan == nil)
         #expect(server.requests.count == 1)
     }
+
+    @Test(
+        "W9: a client that resets before it has its answer is gone, whatever code it gives",
+        arguments: [0, 8] as [UInt8])
+    func resetWhileWaiting(code: UInt8) throws {
+        let server = try ServerUnderTest()
+        server.greet()
+        server.exchange(RawFrames.frame(1, flags: 5, stream: 1, RawFrames.block(RawFrames.get)))
+        let request = try #require(server.requests.first)
+        #expect(!request.isPeerClosed && !request.isBroken)
+        server.exchange(RawFrames.frame(3, stream: 1, [0, 0, 0, code]))
+        #expect(request.isPeerClosed && request.isBroken)
+    }
 }
 
 /// What a client's session does with a server that goes.
