@@ -1,10 +1,12 @@
 #define _GNU_SOURCE
 #include "CPlatform.h"
 
+#include <arpa/nameser.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <resolv.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -141,6 +143,15 @@ void CPlatform_release_free_pages(void) { malloc_trim(0); }
 void CPlatform_ignore_write_signals(void) {
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+}
+
+int CPlatform_query_name(const char *name, int type, unsigned char *answer, int capacity) {
+    struct __res_state state;
+    memset(&state, 0, sizeof state);
+    if (res_ninit(&state) != 0) return -1;
+    int length = res_nsearch(&state, name, ns_c_in, type, answer, capacity);
+    res_nclose(&state);
+    return length > capacity ? capacity : length;
 }
 
 const char *CPlatform_strerror(int error) { return strerrordesc_np(error); }

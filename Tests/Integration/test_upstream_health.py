@@ -308,6 +308,26 @@ def test_names_are_looked_up_again_and_keep_their_addresses_when_the_resolver_fa
             listener.close()
 
 
+def test_names_are_looked_up_again_when_their_time_to_live_is_over(start, new_origin, names):
+    port = free_port()
+    listeners = [listen_at(f"127.0.0.{number}", port) for number in (2, 3)]
+    names.say(backend="127.0.0.2 ttl=1")
+    try:
+        proxy = start(new_origin(), environment=names.environment, **named(port, interval="1h"))
+        assert proxy.ask("GET", "/named/x").body == b"127.0.0.2"
+        # An hour from now, if it were not for that.
+        names.say(backend="127.0.0.3 ttl=3600")
+        wait_until(lambda: proxy.ask("GET", "/named/x").body == b"127.0.0.3", "the new address is used")
+        # And no oftener than the records say; the last look-up may have come between the two answers.
+        time.sleep(1.5)
+        looked_up = len(names.asked())
+        time.sleep(2.5)
+        assert len(names.asked()) == looked_up
+    finally:
+        for listener in listeners:
+            listener.close()
+
+
 def test_a_resolver_that_hangs_holds_up_neither_requests_nor_reloads_nor_the_end(start, new_origin, names):
     """SIGHUP of a configuration whose names are known takes effect at once; SIGTERM does not wait for a look-up."""
     port = free_port()

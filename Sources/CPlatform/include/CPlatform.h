@@ -84,6 +84,10 @@ void CPlatform_release_code_pages(void);
 
 void CPlatform_ignore_write_signals(void);
 
+// Asks the system's name servers for records of `type` (res_nsearch(3)): the bytes of the answer, at most `capacity`,
+// or -1. Blocks; safe on any thread, for the state is its own.
+int CPlatform_query_name(const char *name, int type, unsigned char *answer, int capacity);
+
 // glibc's table is immutable and, unlike strerror, safe on any thread. NULL for an unknown number.
 const char *CPlatform_strerror(int error);
 

@@ -48,3 +48,44 @@ package final class NameLookup: @unchecked Sendable {
         }
     }
 }
+
+/// The question how long a look-up's answer holds, on a thread of its own, that nobody has to wait
+/// for either.
+///
+/// Safe to be Sendable: as `NameLookup`.
+package final class NameLifetimeQuery: @unchecked Sendable {
+    /// What came of it.
+    package enum Outcome: Sendable {
+        /// The records live this long.
+        case known(Duration)
+        /// No name server says.
+        case unknown
+    }
+
+    private let loop: EventLoop
+    private let waiter: Waiter
+    private let answer = Mutex<Outcome?>(nil)
+
+    /// Asks, and wakes `waiter` when there is an answer.
+    package init(_ host: String, loop: EventLoop, waiter: Waiter) {
+        self.loop = loop
+        self.waiter = waiter
+        let isStarted = Thread.start(named: "resolver") {
+            self.end(NameLifetime.askBlocking(host).map(Outcome.known) ?? .unknown)
+        }
+        if !isStarted { end(.unknown) }
+    }
+
+    /// How it ended; nil while it is under way.
+    package var outcome: Outcome? {
+        answer.withLock { $0 }
+    }
+
+    private func end(_ outcome: Outcome) {
+        answer.withLock { $0 = outcome }
+        Task(executorPreference: loop) {
+            self.loop.preconditionIsolated()
+            self.waiter.wake()
+        }
+    }
+}

@@ -2,14 +2,18 @@ public import Configuration
 internal import HTTP
 public import Reactor
 
-/// The addresses behind the names of upstream servers. Each name is looked up again at its upstream's
-/// interval, and keeps its last addresses when the resolver fails, is silent or hangs: nobody waits for
-/// a look-up but who wants to, and for as long as he wants to.
+/// The addresses behind the names of upstream servers. Each name is looked up again when the time to
+/// live of its records is over, and at its upstream's interval at the latest. It keeps its last
+/// addresses when the resolver fails, is silent or hangs: nobody waits for a look-up but who wants to,
+/// and for as long as he wants to.
 ///
-/// Belongs to one loop. getaddrinfo(3) tells no time to live, so the interval is a setting.
+/// Belongs to one loop.
 public final class NameBook {
     /// Where the task sleeps that calls `advance`.
     public let waiter: Waiter
+
+    /// Records may say that they live for no time at all.
+    private static let shortestInterval = Duration.seconds(1)
 
     private let loop: EventLoop
     private let log: any EventLog
@@ -23,10 +27,21 @@ public final class NameBook {
         var addresses: [SocketAddress] = []
         /// The one under way.
         var lookup: NameLookup?
+        /// The question how long what is found holds, while it is under way.
+        var query: NameLifetimeQuery?
+        /// The last answer to it.
+        var lifetime: Duration?
+        /// When the last look-up ended.
+        var foundAt = MonotonicInstant.never
         var dueAt: MonotonicInstant
         /// At least one look-up has ended.
         var isAsked = false
         var isFailing = false
+
+        var nextDue: MonotonicInstant {
+            let lifetime = lifetime.map { max($0, NameBook.shortestInterval) }
+            return foundAt.advanced(by: min(lifetime ?? interval, interval))
+        }
     }
 
     public init(loop: EventLoop, log: any EventLog) {
@@ -104,13 +119,23 @@ public final class NameBook {
             if let result = entry.lookup?.result {
                 entry.lookup = nil
                 entry.isAsked = true
-                entry.dueAt = loop.now.advanced(by: entry.interval)
+                entry.foundAt = loop.now
                 if take(result, server, &entry) { isChanged = true }
+                entry.dueAt = entry.nextDue
             }
-            // One that hangs keeps its thread; it gets no second one.
+            if let outcome = entry.query?.outcome {
+                entry.query = nil
+                entry.lifetime = if case .known(let lifetime) = outcome { lifetime } else { nil }
+                // A reload may want it sooner.
+                if entry.lookup == nil, entry.dueAt > loop.now { entry.dueAt = entry.nextDue }
+            }
+            // What hangs keeps its thread; it gets no second one.
             if entry.lookup == nil, entry.dueAt <= loop.now, case .tcp(let host, let port) = server
             {
                 entry.lookup = NameLookup(host, port: port, loop: loop, waiter: waiter)
+                if entry.query == nil {
+                    entry.query = NameLifetimeQuery(host, loop: loop, waiter: waiter)
+                }
             }
             entries[server] = entry
         }
@@ -153,6 +178,7 @@ public final class NameBook {
                 log.log(.error, message, fields + [(name: "error", value: failure.reason)])
             }
             entry.isFailing = true
+            entry.lifetime = nil
             return false
         }
     }
