@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from harness import client, proxy as proxies
+from harness import client, http2, proxy as proxies
 from harness.certificates import Authority
 from harness.client import Closed, Connection, request
 from harness.origin import Gate, Origin, wait_until
@@ -611,6 +611,23 @@ def test_h2_to_an_upstream_over_tls(start, new_origin, authority, api):
             assert origin.last().body_read.length == size
     assert inner.access_of("/open/a")["protocol"] == "http/2"
     assert inner.metric("portcullis_tls_handshakes_total") == 1
+
+
+@pytest.mark.parametrize("is_secure", [False, True])
+def test_the_scheme_of_a_request_is_that_of_the_connection(start, authority, api, is_secure):
+    """Whatever the client's was (RFC 9113, section 8.3.1): Kestrel and Tomcat refuse others."""
+    context = authority.server(authority.issue("api.internal", file="upstream"))
+    context.set_alpn_protocols(["h2"])
+    origin = http2.Origin(tls=context if is_secure else None)
+    try:
+        proxy = start(origin, listener=listener(api), upstream='protocol = "h2"\n' + UPSTREAM.format(
+            ca=authority.path, name="api.internal") if is_secure else 'protocol = "h2c"')
+        with connect(proxy, authority.client("http/1.1")) as connection:
+            assert connection.ask(request("GET", "/open/a", host=HOST)).status == 200
+        assert origin.last().get(":scheme") == ("https" if is_secure else "http")
+        assert origin.last().get("x-forwarded-proto") == "https"
+    finally:
+        origin.stop()
 
 
 def test_a_server_that_does_not_agree_on_h2(start, authority, encrypted):

@@ -1,5 +1,6 @@
 internal import HTTP
 internal import Reactor
+internal import TLS
 
 /// One HTTP/2 connection to a server of an upstream, which many requests share.
 final class HTTP2UpstreamConnection {
@@ -48,6 +49,8 @@ final class HTTP2UpstreamConnection {
         idleSince = state.loop.now
         transport.waiter = waiter
         link.owner = self
+        // Servers refuse requests whose scheme is not that of their connection.
+        link.session.isSecure = transport is TLSTransport
         link.session.onCapacity = { [unowned self] in capacityChanged() }
         sleep()
     }

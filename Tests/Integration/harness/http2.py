@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable
@@ -333,10 +334,10 @@ class Served(Peer):
 
 
 class Origin(Server):
-    """Listens on loopback with prior knowledge. Scripts are chosen by path; others get `200 ok`."""
+    """Listens on loopback with prior knowledge, or with TLS. Scripts are chosen by path; others get `200 ok`."""
 
-    def __init__(self, settings: dict | None = None, port: int = 0):
-        self.settings = settings
+    def __init__(self, settings: dict | None = None, port: int = 0, *, tls: ssl.SSLContext | None = None):
+        self.settings, self.tls = settings, tls
         self.changed = threading.Condition()
         self.scripts: dict[str, tuple[Callable[[Exchange], None], bool]] = {}
         self.requests: list[Half] = []
@@ -400,6 +401,11 @@ class Origin(Server):
         threading.Thread(target=run, daemon=True).start()
 
     def _take(self, sock: socket.socket):
+        if self.tls is not None:
+            try:
+                sock = self.tls.wrap_socket(sock, server_side=True)
+            except OSError:
+                return
         with self.changed:
             self.peers.append(Served(self, sock, len(self.peers) + 1, self.settings))
             self.changed.notify_all()
