@@ -46,11 +46,11 @@ struct CertificateErrorTests {
         var files = CertificateFiles(try mint.issue(["DNS:localhost"]))
         let key = files.key
         files.key = folder.path(of: "none.key")
-        try expect(files, .unreadable, in: files.key, "cannot be read: No such file")
+        try expect(files, .missing, in: files.key, "cannot be read: No such file")
         files.key = folder.path
         try expect(files, .unreadable, in: folder.path, "is no regular file")
         files = CertificateFiles(certificate: "/nowhere/a.pem", key: key)
-        try expect(files, .unreadable, in: "/nowhere/a.pem", "cannot be read")
+        try expect(files, .missing, in: "/nowhere/a.pem", "cannot be read")
     }
 
     @Test("tells damaged files from files that hold something else")
@@ -148,7 +148,7 @@ struct CertificateErrorTests {
             #expect(throws: CertificateErrors.self) {
                 _ = try TLSServer(settings, tickets: TicketKeys())
             })
-        #expect(errors.all.map(\.kind) == [.expired, .unreadable, .format])
+        #expect(errors.all.map(\.kind) == [.expired, .missing, .format])
     }
 
     private static func certificates(in text: String) throws -> [String] {

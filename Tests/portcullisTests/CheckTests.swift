@@ -202,6 +202,32 @@ struct CheckTests {
         #expect(run.output.first == "proxy.conf: ok")
     }
 
+    @Test("a certificate or key that is there and closed to us, or no file, is an error")
+    func closed() {
+        let run = Transcript(
+            ["check", "-c", "proxy.conf"],
+            files: [
+                "proxy.conf": """
+                [[listener]]
+                listen = "127.0.0.1:8443"
+                tls.certificates = [ { certificate = "/etc", key = "/nowhere/a.key" } ]
+                tls.client_ca = "/etc"
+                [upstream.api]
+                servers = ["127.0.0.1:9000"]
+                tls.ca = "/etc"
+                [[route]]
+                name = "all"
+                path = "/*"
+                upstream = "api"
+                app_check = "off"
+                """
+            ])
+        #expect(run.exitCode == .wrong)
+        let wrong = "/etc: is no regular file of at most 1 MiB"
+        #expect(run.errors.filter { $0.contains("listener 127.0.0.1:8443: \(wrong)") }.count == 2)
+        #expect(run.errors.contains { $0.contains("upstream api: \(wrong)") })
+    }
+
     @Test("a file that cannot be read exits with 1")
     func missing() {
         let run = Transcript(["check", "-c", "nowhere.conf"])

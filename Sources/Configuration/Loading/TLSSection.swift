@@ -84,7 +84,8 @@ extension ConfigurationLoader {
         guard let setting = table.setting(key), let path = setting.string().map(resolved) else {
             return nil
         }
-        warnIfUnreadable(path, setting)
+        // What is wrong with one that is there is said where it is used.
+        if surroundings.mode(path) == nil { warnIfUnreadable(path, setting) }
         return path
     }
 }

@@ -3,7 +3,9 @@
 public struct CertificateError: Error, Sendable, Equatable, CustomStringConvertible {
     /// A word for metrics and logs.
     public enum Kind: String, Sendable, CaseIterable {
-        /// The file is missing, closed to us, or no file.
+        /// There is no such file.
+        case missing
+        /// The file is closed to us, or no file.
         case unreadable
         /// It is not in the form that it has to be in.
         case format

@@ -29,7 +29,9 @@ struct IdentityFile {
             let reason =
                 error == .invalidArgument
                 ? "is no regular file of at most 1 MiB" : "cannot be read: \(error)"
-            throw CertificateError(.unreadable, path, reason, remedy: remedy)
+            let isMissing = error == .noSuchFile || error == .notDirectory
+            throw CertificateError(
+                isMissing ? .missing : .unreadable, path, reason, remedy: remedy)
         }
     }
 

@@ -64,7 +64,7 @@ struct ListenerCertificates {
             if case .failure(let error) = entry.content { error } else { nil }
         }
         let authorities = clientCA.flatMap { CertificateError.inAuthorities($0) }
-        return (errors + [authorities].compactMap(\.self)).filter { $0.kind != .unreadable }
+        return (errors + [authorities].compactMap(\.self)).filter { $0.kind != .missing }
     }
 
     /// The same of what connections to an upstream are made with.
@@ -74,7 +74,7 @@ struct ListenerCertificates {
             upstream.tls?.ca.flatMap { CertificateError.inAuthorities($0) },
             certificate.flatMap { CertificateError.inClient($0, now: now) },
         ]
-        return errors.compactMap(\.self).filter { $0.kind != .unreadable }
+        return errors.compactMap(\.self).filter { $0.kind != .missing }
     }
 
     /// What is not right but does no harm yet.
