@@ -119,10 +119,14 @@ enum HTTP2Callbacks {
         case NGHTTP2_DATA.rawValue:
             isIdle =
                 header.length == 0 && header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) == 0
-        case NGHTTP2_HEADERS.rawValue: isIdle = false
+        case NGHTTP2_HEADERS.rawValue:
+            if !session.expectsHead(of: header.stream_id) { return CNGHTTP2_CALLBACK_FAILURE }
+            session.ended.began(header.stream_id)
+            isIdle = false
         case NGHTTP2_WINDOW_UPDATE.rawValue: isIdle = !session.allowance.spendWindowUpdate()
         case NGHTTP2_RST_STREAM.rawValue where session.stream(header.stream_id) != nil:
             isIdle = false
+            session.ended.noteReset(of: header.stream_id)
             // One that ends a stream of ours cost us that stream.
             if session.role == .server && !session.countReset() {
                 return CNGHTTP2_CALLBACK_FAILURE
@@ -184,6 +188,7 @@ enum HTTP2Callbacks {
         _, id, code, context in
         guard let session = session(context), let stream = session.stream(id) else { return 0 }
         session.forget(stream)
+        if stream.isReceivingOver { session.ended.noteEnd(of: id) }
         if stream.isReceivingUnwanted { session.discard(stream) }
         stream.ended(code)
         session.streamEnded(code)

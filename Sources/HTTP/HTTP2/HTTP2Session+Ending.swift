@@ -46,4 +46,23 @@ extension HTTP2Session {
         end(.flood, code: .enhanceYourCalm)
         return false
     }
+
+    /// A header block begins. The library ignores those of streams that it does not know any more.
+    ///
+    /// - Returns: false when the connection ends, because the stream was over, or skipped.
+    func expectsHead(of id: Int32) -> Bool {
+        guard role == .server, let cause = ended.cause(of: id) else { return true }
+        switch cause {
+        case .ended: end(.protocolError, code: .streamClosed)
+        case .skipped: end(.protocolError, code: .protocolError)
+        case .reset:
+            // Some clients reset a stream while another thread still writes to it. That is no
+            // reason to take their other requests away.
+            if stream(id) != nil { return true }
+            ended.forgetReset(of: id)
+            nghttp2_submit_rst_stream(pointer, 0, id, HTTP2ErrorCode.streamClosed.rawValue)
+            return true
+        }
+        return false
+    }
 }

@@ -48,6 +48,8 @@ public final class HTTP2Session {
     /// When the header block began that is not complete yet.
     public private(set) var headBegan: MonotonicInstant?
     private var headStream: Int32 = 0
+    /// Which of the client's streams nothing more may come for.
+    var ended = EndedStreams()
     /// Streams that the application is done with and the peer is not.
     public private(set) var leftoverCount = 0
     private(set) var isAbandoned = false

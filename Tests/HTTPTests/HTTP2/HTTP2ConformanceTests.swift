@@ -81,6 +81,59 @@ struct HTTP2ConformanceTests {
         #expect(server.sent().map { [$0.type, $0.flags] } == [[1, 5]])
     }
 
+    @Test("5.1: no head may come for a stream whose request and answer are over")
+    func closed() throws {
+        let server = try ServerUnderTest()
+        server.greet()
+        server.exchange(Violation.request)
+        let stream = try #require(server.requests.first)
+        stream.write("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        stream.finishMessage(trailers: [])
+        #expect(server.sent().map(\.type) == [1])
+        #expect(server.session.streamCount == 0)
+        let frames = server.exchange(Violation.request)
+        #expect(frames.contains { $0.type == 7 && $0.errorCode == 5 })
+    }
+
+    @Test("5.1: what was on its way when we reset a stream, or refused it, is ignored")
+    func onItsWay() throws {
+        let server = try ServerUnderTest()
+        server.greet()
+        server.exchange(Violation.open)
+        try #require(server.requests.first).close()
+        #expect(server.sent().map { $0.errorCode } == [2])
+        // More than are allowed, but none that were known to be too many, and not one skipped.
+        for stream in stride(from: UInt32(3), through: 401, by: 2) {
+            server.exchange(RawFrames.headers(RawFrames.get, stream: stream, endsStream: false))
+        }
+        let late = [UInt32](stride(from: 1, through: 401, by: 2)).flatMap { stream in
+            RawFrames.data([1], stream: stream, endsStream: false)
+                + RawFrames.headers([("x", "1")], stream: stream)
+        }
+        #expect(!server.exchange(late).contains { $0.type == 7 })
+        #expect(server.exchange(Violation.ping).contains { $0.type == 6 && $0.flags == 1 })
+    }
+
+    @Test("5.1: who sends heads to streams that it reset is told so once for each, within a budget")
+    func stubborn() throws {
+        let server = try ServerUnderTest()
+        server.greet()
+        let frames = server.exchange(
+            Violation.open + Violation.reset
+                + Array(repeatElement(Violation.request, count: 5).joined()))
+        #expect(frames.filter { $0.type == 3 }.map { $0.errorCode } == [5])
+        var codes: Set<UInt32?> = []
+        for stream in stride(from: UInt32(3), to: 9_000, by: 2) where server.session.failure == nil
+        {
+            let frames = server.exchange(
+                RawFrames.headers(RawFrames.get, stream: stream, endsStream: false)
+                    + RawFrames.frame(3, stream: stream, RawFrames.bytes(8))
+                    + RawFrames.headers([("x", "1")], stream: stream))
+            codes.formUnion(frames.filter { $0.type == 7 }.map { $0.errorCode })
+        }
+        #expect(codes == [11])
+    }
+
     @Test(
         "8.1: the rest of a request is not waited for once its answer is out, and not at once refused"
     )

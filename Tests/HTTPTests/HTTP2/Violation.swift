@@ -29,6 +29,7 @@ struct Violation: CustomTestStringConvertible {
 extension Violation {
     static let open = RawFrames.headers(RawFrames.get, endsStream: false)
     static let request = RawFrames.headers(RawFrames.get)
+    static let reset = RawFrames.frame(3, stream: 1, RawFrames.bytes(8))
     static let ping = RawFrames.frame(6, Array("12345678".utf8))
 
     // The codes of section 7.
@@ -117,19 +118,25 @@ extension Violation {
         Violation(
             "5.1", "WINDOW_UPDATE behind the end of the request",
             request + RawFrames.frame(8, stream: 1, RawFrames.bytes(1)), .ignored),
+        // The section wants a stream error. The library drops the frame without a word, unless it
+        // keeps 200 bytes for each of the last hundred streams.
         Violation(
-            "5.1", "DATA on its way when the stream was reset",
-            open + RawFrames.frame(3, stream: 1, RawFrames.bytes(8)) + RawFrames.data([1]), .ignored
-        ),
+            "6.1", "DATA behind a reset by the client",
+            open + reset + RawFrames.data([1]), .ignored),
+        Violation(
+            "5.1", "HEADERS behind a reset by the client", open + reset + request,
+            .streamError(streamClosed)),
+        Violation(
+            "5.1", "WINDOW_UPDATE and PRIORITY behind a reset by the client",
+            open + reset + RawFrames.frame(8, stream: 1, RawFrames.bytes(1))
+                + RawFrames.frame(2, stream: 1, [0, 0, 0, 0, 16]), .ignored),
         Violation(
             "5.1.1", "an even number", RawFrames.headers(RawFrames.get, stream: 2),
             .connectionError(protocolError)),
-        // The section wants a connection error; which numbers were skipped and which are closed is
-        // not remembered, and for closed ones section 5.1 allows this.
         Violation(
             "5.1.1", "a number lower than one before",
             RawFrames.headers(RawFrames.get, stream: 5)
-                + RawFrames.headers(RawFrames.get, stream: 3), .ignored),
+                + RawFrames.headers(RawFrames.get, stream: 3), .connectionError(protocolError)),
         Violation(
             "5.1.2", "more streams than were allowed",
             (0..<200).flatMap { RawFrames.headers(RawFrames.get, stream: UInt32($0 * 2 + 1)) },
