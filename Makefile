@@ -1,6 +1,6 @@
 # Everything a developer types. `make help` lists it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz simulate floods floods-h2 autobahn soak nights leniency replay stream deb clean
+.PHONY: help setup setup-build setup-bench build run test bench lint format fuzz simulate simulations floods floods-h2 autobahn soak nights leniency replay stream deb clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -16,6 +16,7 @@ setup-bench:
 
 build: ## build .build/release/portcullis with the Swift runtime inside
 	swift build -c release --static-swift-stdlib --product portcullis
+	@scripts/seam.sh .build/release/portcullis
 
 run: setup-build build ## build and start the demo: backend, issuer and proxy in one process
 	.build/release/portcullis demo
@@ -35,10 +36,14 @@ format: ## format the Swift sources
 fuzz: setup-build ## fuzz the parsers, time-boxed
 	Fuzz/run.sh
 
-simulate: setup-build ## hours of a simulated world in minutes: SEED=… MINUTES=… again, or a new seed
+simulate: setup-build ## hours of a simulated world in minutes: SEED=… MINUTES=… TRACE=file, or a new seed
 	swift build --build-tests
-	SIMULATION_SEED="$(SEED)" SIMULATION_MINUTES="$(MINUTES)" SWIFT_BACKTRACE=enable=no \
+	SIMULATION_SEED="$(SEED)" SIMULATION_MINUTES="$(MINUTES)" SIMULATION_TRACE="$(TRACE)" SWIFT_BACKTRACE=enable=no \
 		swift test --skip-build --filter 'SimulationTests/chosen'
+
+simulations: setup-build ## twenty seeds of an hour each, each in two processes that must agree
+	swift build --build-tests
+	scripts/simulations.sh $${MINUTES:-60} $${FIRST:-1} $${LAST:-20}
 
 leniency: setup ## 100,000 malformed requests beside nginx and HAProxy, and longer floods, with the optimised build
 	swift build -c release --static-swift-stdlib --product portcullis

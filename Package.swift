@@ -109,6 +109,7 @@ let package = Package(
             of: "Proxy",
             imports: [
                 "Reactor", "HTTP", "Attestation", "Policy", "Replay", "Configuration", "TestKit",
+                "CNGHTTP2",
             ]),
         tests(
             of: "Operations",

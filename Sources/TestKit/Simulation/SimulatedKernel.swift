@@ -17,7 +17,7 @@
         /// Nanoseconds since the simulated machine started.
         public private(set) var now: Int64 = 7_200_000_000_000
         /// Everything that happened.
-        public private(set) var trace = SimulationTrace()
+        public private(set) var trace: SimulationTrace
         public var faults = SimulatedFaults()
         /// What the proxy must never do; the first of it ends the run.
         public private(set) var violation: String?
@@ -35,8 +35,11 @@
         private var streamCount = 0
         private var idleWaits = 0
 
-        /// - Parameter wallSeconds: What the clock shows at the beginning, seconds since 1970.
-        public init(seed: UInt64, wallSeconds: Int64) {
+        /// - Parameters:
+        ///   - wallSeconds: What the clock shows at the beginning, seconds since 1970.
+        ///   - keepsTrace: All that happens is kept, not only the last of it.
+        public init(seed: UInt64, wallSeconds: Int64, keepsTrace: Bool = false) {
+            trace = SimulationTrace(keepsAll: keepsTrace)
             generator = SeededGenerator(seed: seed)
             wallStart = wallSeconds * 1_000_000 - now / 1000
         }
@@ -195,8 +198,7 @@
             switch call {
             case .receive(_, let memory): return receive(entry, descriptor, memory)
             case .send(_, let first, let second): return send(entry, descriptor, first, second)
-            // What stands in front of a connection (the PROXY protocol) is not simulated.
-            case .peek: return .failure(.invalidArgument)
+            case .peek(_, let memory): return peek(entry, descriptor, memory)
             case .accept: return accept(entry, descriptor)
             case .connect(_, let address): return connect(entry, descriptor, address)
             case .bind(_, let address):
@@ -262,7 +264,7 @@
             if happens(oneIn: faults.interruptions) { return .failure(.interrupted) }
             if happens(oneIn: faults.resets) { stream.cutOff() }
             // Who asks for one byte wants to know whether there is any: the kernel does not lie.
-            if memory.count > 1, happens(oneIn: faults.spuriousBlocks) {
+            if memory.count > 1, !stream.isShown, happens(oneIn: faults.spuriousBlocks) {
                 raise(descriptor)
                 return failure("recv", stream.number, .wouldBlock)
             }
@@ -274,6 +276,25 @@
                 trace.note(UnsafeRawBufferPointer(rebasing: memory[..<count]))
                 return .value(count)
             case .failure(let error): return failure("recv", stream.number, error)
+            }
+        }
+
+        private func peek(
+            _ entry: Descriptor, _ descriptor: Int32, _ memory: UnsafeMutableRawBufferPointer
+        ) -> SystemCallAnswer {
+            guard case .stream(let stream) = entry.kind else { return .failure(.invalidArgument) }
+            if happens(oneIn: faults.interruptions) { return .failure(.interrupted) }
+            if happens(oneIn: faults.resets) { stream.cutOff() }
+            if happens(oneIn: faults.spuriousBlocks) {
+                raise(descriptor)
+                return failure("peek", stream.number, .wouldBlock)
+            }
+            switch stream.peek(memory) {
+            case .success(let count):
+                note("peek", stream.number, count)
+                trace.note(UnsafeRawBufferPointer(rebasing: memory[..<count]))
+                return .value(count)
+            case .failure(let error): return failure("peek", stream.number, error)
             }
         }
 
@@ -290,6 +311,8 @@
             case .success(let count):
                 note("send", stream.number, count)
                 trace.note(UnsafeRawBufferPointer(rebasing: first.prefix(count)))
+                let behind = second.prefix(max(0, count - first.count))
+                trace.note(UnsafeRawBufferPointer(rebasing: behind))
                 return .value(count)
             case .failure(let error): return failure("send", stream.number, error)
             }

@@ -44,6 +44,10 @@
         private var pendingError: Errno?
         private var isReceivingShut = false
         private var arrivalTime: Int64 = 0
+        /// What the far end has sent and the network has not brought yet: pieces, and ends.
+        private var underWay = 0
+        /// Bytes that recv(2) with MSG_PEEK showed are there for the next recv(2).
+        private(set) var isShown = false
 
         // Towards the far end.
         private let capacity: Int
@@ -104,12 +108,16 @@
         /// Bytes that the proxy has written and the far end has not read.
         public var unreadCount: Int { unread }
         /// Everything that the far end sent has been read by the proxy.
-        public var isReadByProxy: Bool { arrived.count == firstUnread }
+        public var isReadByProxy: Bool { underWay == 0 && arrived.count == firstUnread }
 
         private func arrive(after delay: Int64, _ action: @escaping (SimulatedStream) -> Void) {
             // The network keeps the order.
             arrivalTime = max(arrivalTime, kernel.now + delay + kernel.latency())
-            kernel.plan(at: arrivalTime) { action(self) }
+            underWay += 1
+            kernel.plan(at: arrivalTime) { [self] in
+                underWay -= 1
+                action(self)
+            }
         }
 
         private func take(_ bytes: [UInt8]) {
@@ -190,6 +198,7 @@
                             rebasing: bytes[firstUnread..<(firstUnread + count)]))
                 }
                 firstUnread += count
+                isShown = false
                 if firstUnread == arrived.count {
                     arrived.removeAll(keepingCapacity: true)
                     firstUnread = 0
@@ -202,6 +211,21 @@
             if let error = takeError() { return .failure(error) }
             if isEndArrived || isBroken || isReceivingShut { return .success(0) }
             return .failure(.wouldBlock)
+        }
+
+        /// recv(2) with MSG_PEEK: what is there stays there, and raises no edge again.
+        func peek(_ memory: UnsafeMutableRawBufferPointer) -> Result<Int, Errno> {
+            let count = min(arrived.count - firstUnread, memory.count)
+            if count > 0 && !isReceivingShut {
+                arrived.withUnsafeBytes { bytes in
+                    memory.copyMemory(
+                        from: UnsafeRawBufferPointer(
+                            rebasing: bytes[firstUnread..<(firstUnread + count)]))
+                }
+                isShown = true
+                return .success(count)
+            }
+            return receive(memory, atMost: 0)
         }
 
         /// send(2).

@@ -4,16 +4,23 @@ public struct SimulationTrace {
     private enum Entry {
         case call(time: Int64, name: StaticString, subject: Int, value: Int)
         case text(time: Int64, String)
+        case bytes(UInt64)
     }
 
-    private static let keptEntries = 400
+    private static let tailEntries = 400
 
+    /// Keeps all of it, not only what happened last: to find where two runs part.
+    private let keepsAll: Bool
     /// Depends on every entry and every byte so far.
     public private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     /// How many entries there were.
     public private(set) var count = 0
     private var kept: [Entry] = []
     private var oldest = 0
+
+    init(keepsAll: Bool = false) {
+        self.keepsAll = keepsAll
+    }
 
     /// Notes a call or an event of the network.
     mutating func note(_ time: Int64, _ name: StaticString, _ subject: Int, _ value: Int) {
@@ -33,6 +40,8 @@ public struct SimulationTrace {
 
     /// Notes bytes that were moved.
     mutating func note(_ bytes: UnsafeRawBufferPointer) {
+        let before = hash
+        defer { if keepsAll && !bytes.isEmpty { kept.append(.bytes(hash ^ before)) } }
         var index = 0
         while index + 8 <= bytes.count {
             mix(bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
@@ -44,10 +53,14 @@ public struct SimulationTrace {
         }
     }
 
-    /// The last entries, one a line: seconds since the beginning, and what happened.
+    /// What was kept, in its order: seconds since the beginning, and what happened.
+    public var lines: [String] {
+        (kept[oldest...] + kept[..<oldest]).map(Self.line)
+    }
+
+    /// The last of it, one a line.
     public var tail: String {
-        let ordered = kept[oldest...] + kept[..<oldest]
-        return ordered.map(Self.line).joined(separator: "\n")
+        lines.suffix(Self.tailEntries).joined(separator: "\n")
     }
 
     private static func line(_ entry: Entry) -> String {
@@ -55,6 +68,7 @@ public struct SimulationTrace {
         case .call(let time, let name, let subject, let value):
             "\(seconds(time))  \(name) \(subject) -> \(value)"
         case .text(let time, let text): "\(seconds(time))  \(text)"
+        case .bytes(let sum): "    bytes \(String(sum, radix: 16))"
         }
     }
 
@@ -65,12 +79,12 @@ public struct SimulationTrace {
 
     private mutating func keep(_ entry: Entry) {
         count += 1
-        if kept.count < Self.keptEntries {
+        if keepsAll || kept.count < Self.tailEntries {
             kept.append(entry)
             return
         }
         kept[oldest] = entry
-        oldest = (oldest + 1) % Self.keptEntries
+        oldest = (oldest + 1) % Self.tailEntries
     }
 
     /// FNV-1a, word by word.

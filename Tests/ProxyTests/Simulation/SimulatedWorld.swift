@@ -29,11 +29,10 @@
         private var clients: [ObjectIdentifier: any SimulatedPeer] = [:]
         private var servers: [SimulatedServer] = []
         private var usedTokens: [String] = []
-        private let speaksHTTP2: Bool
 
-        init(seed: UInt64, speaksHTTP2: Bool) {
-            self.speaksHTTP2 = speaksHTTP2
-            kernel = SimulatedKernel(seed: seed, wallSeconds: TestIssuer.now)
+        init(seed: UInt64, keepsTrace: Bool) {
+            kernel = SimulatedKernel(
+                seed: seed, wallSeconds: TestIssuer.now, keepsTrace: keepsTrace)
             ledger = Ledger(kernel: kernel)
         }
 
@@ -59,7 +58,7 @@
 
         private func sendClients() {
             if isOver { return }
-            if speaksHTTP2 && kernel.happens(oneIn: 5) {
+            if kernel.happens(oneIn: 5) {
                 let client = SimulatedHTTP2Client(world: self)
                 clients[ObjectIdentifier(client)] = client
                 client.begin()

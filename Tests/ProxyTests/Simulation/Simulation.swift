@@ -19,6 +19,8 @@
             let hash: UInt64
             /// The last that happened.
             let tail: String
+            /// All that happened, if it was to be kept.
+            let lines: [String]
             let requests: Int
             let served: Int
             let entries: Int
@@ -38,8 +40,8 @@
         let seed: UInt64
         /// Time of the simulation until the drain.
         let duration: Duration
-        /// Some clients speak HTTP/2.
-        var speaksHTTP2 = true
+        /// All that happens is kept, not only the last of it.
+        var keepsTrace = false
 
         /// Runs it on a thread of its own, and returns when it is over.
         func run() throws -> Outcome {
@@ -61,7 +63,7 @@
         }
 
         private func runHere() -> Outcome {
-            let world = SimulatedWorld(seed: seed, speaksHTTP2: speaksHTTP2)
+            let world = SimulatedWorld(seed: seed, keepsTrace: keepsTrace)
             let kernel = world.kernel
             StandIn.use(kernel) {
                 do {
@@ -73,9 +75,9 @@
             if kernel.violation == nil { world.ledger.close() }
             let outcome = Outcome(
                 seed: seed, violation: kernel.violation, hash: kernel.trace.hash,
-                tail: kernel.trace.tail, requests: world.ledger.count,
-                served: world.ledger.servedCount, entries: kernel.trace.count,
-                statuses: world.ledger.answers)
+                tail: kernel.trace.tail, lines: keepsTrace ? kernel.trace.lines : [],
+                requests: world.ledger.count, served: world.ledger.servedCount,
+                entries: kernel.trace.count, statuses: world.ledger.answers)
             return outcome
         }
 
