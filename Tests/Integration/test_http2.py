@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from types import SimpleNamespace
 
 import h2.errors
@@ -566,6 +567,26 @@ def test_any_other_reset_is_a_502_and_is_not_sent_again(proxy, client, behind, k
     assert (answer.status, answer.code, answer.json()["token"]) == (502, "upstream_reset", "spent")
     assert behind.targets() == ["/once/reset"]
     assert proxy.access_of("/once/reset")["failure"] == "upstream_reset"
+
+
+BROKEN = {"data-on-no-stream": frame(0, payload=b"abc"), "settings-of-five-bytes": frame(4, payload=b"\0\4\0\0\0"),
+          "ping-of-seven-bytes": frame(6, payload=b"1234567"), "no-increment": frame(8, payload=b"\0\0\0\0"),
+          "reset-of-nobody": frame(3, stream=0x7FFFFFF1, payload=b"\0\0\0\x08"),
+          "continuation-of-nothing": frame(9, 4, stream=1, payload=b"\0")}
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN.keys())
+def test_an_origin_that_breaks_the_framing_fails_its_requests_at_once_and_is_left(before, broken):
+    proxy, behind = before(workers=1)
+    behind.on("/2/broken", lambda exchange: exchange.peer.send_raw(broken))
+    with Client(proxy.port) as client:
+        began = time.monotonic()
+        answer = client.ask("GET", "/2/broken")
+        assert answer.status == 502 and time.monotonic() - began < 5
+        behind.wait(lambda: behind.peers[0].is_closed, "the connection is closed")
+        assert client.ask("GET", "/2/y").status == 200
+    assert [request.connection for request in behind.requests] == [1, 2]
+    assert proxy.access_of("/2/broken")["failure"] == "upstream_reset"
 
 
 def test_what_goaway_left_out_goes_to_another_connection(before):

@@ -33,7 +33,7 @@ extension HTTP2Session {
         if !isGreeted && hasStreams { return false }
         let allowed = nghttp2_session_get_remote_settings(
             pointer, NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS)
-        return streams.count < Int(min(allowed, limits.concurrentStreams))
+        return streamCount < Int(min(allowed, limits.concurrentStreams))
             && nghttp2_session_check_request_allowed(pointer) != 0
     }
 

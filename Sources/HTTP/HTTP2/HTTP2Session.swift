@@ -42,6 +42,8 @@ public final class HTTP2Session {
     private(set) var assembly: HeadAssembly?
     /// The streams under way, in no order; the library knows each by a pointer, too.
     private(set) var streams: [HTTP2Stream] = []
+    /// Streams for requests of ours whose head was not written yet: the library does not know them.
+    private var reservedCount = 0
     /// What the peer may still do that moves nothing.
     var allowance: PeerAllowance
     private(set) var now: MonotonicInstant
@@ -83,10 +85,11 @@ public final class HTTP2Session {
     }
 
     /// Streams that are under way.
-    public var streamCount: Int { streams.count }
+    public var streamCount: Int { streams.count + reservedCount }
 
-    /// Whether a stream is under way.
-    public var hasStreams: Bool { !streams.isEmpty }
+    /// Whether a stream is under way: from the moment at which `openStream` gave it, or else the
+    /// connection could be closed before the request is on it.
+    public var hasStreams: Bool { !streams.isEmpty || reservedCount > 0 }
 
     /// Neither side has anything to say any more.
     public var isOver: Bool {
@@ -208,7 +211,24 @@ public final class HTTP2Session {
     /// connection takes no more.
     public func openStream() -> HTTP2Stream? {
         if isGoingAway || failure != nil || !canOpenStream { return nil }
-        return HTTP2Stream(session: self)
+        let stream = HTTP2Stream(session: self)
+        stream.isReserved = true
+        reservedCount += 1
+        return stream
+    }
+
+    /// A stream that `openStream` gave is not among those without a head any more.
+    func unreserve(_ stream: HTTP2Stream) {
+        if !stream.isReserved { return }
+        stream.isReserved = false
+        reservedCount -= 1
+    }
+
+    /// A stream was closed that no head was written to: whoever keeps the connection looks again.
+    func dropReserved(_ stream: HTTP2Stream) {
+        if !stream.isReserved { return }
+        unreserve(stream)
+        hasOutput()
     }
 
     func stream(_ id: Int32) -> HTTP2Stream? {
@@ -245,6 +265,7 @@ public final class HTTP2Session {
     }
 
     func began(_ stream: HTTP2Stream, id: Int32) {
+        unreserve(stream)
         stream.id = id
         if isAbandoned { return }
         stream.place = streams.count

@@ -34,6 +34,7 @@ extension HTTP2Stream {
         waiter = nil
         if isReceivingUnwanted { return }
         isReceivingUnwanted = true
+        session.dropReserved(self)
         session.leftOver(self)
         session.discard(self)
         if resetCode != nil { return }

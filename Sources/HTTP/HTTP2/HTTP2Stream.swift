@@ -25,6 +25,8 @@ public final class HTTP2Stream: Transport {
     let session: HTTP2Session
     /// The place among the session's streams; -1 when it is not among them.
     var place = -1
+    /// The session counts it among those without a head.
+    var isReserved = false
     private var received = LentBuffer()
     private(set) var outgoing = LentBuffer()
     // Lent by the loop while it is being collected.
@@ -63,6 +65,7 @@ public final class HTTP2Stream: Transport {
     }
 
     deinit {
+        session.unreserve(self)
         received.giveBack(to: session.memory)
         outgoing.giveBack(to: session.memory)
         if let head { session.memory.giveBack(head) }

@@ -103,6 +103,7 @@ final class HTTP2UpstreamConnection {
     private func endIfIdle() {
         if link.isClosed { return }
         if link.session.isGoingAway || link.hasFailed { end() }
+        if link.hasFailed { return endFailed() }
         let isUnwanted = isRetired || hasEnded || state.loop.now >= idleDeadline
         if link.session.hasStreams || !isUnwanted { return }
         end()
@@ -110,6 +111,13 @@ final class HTTP2UpstreamConnection {
             link.session.finishShutdown()
             closesAt = state.loop.now.advanced(by: Self.closingTime)
         }
+        if link.isFlushed { link.close() }
+    }
+
+    /// The server broke the rules, and nothing more will be read of it: whoever waits for an answer is
+    /// told so now. What says why goes out first, if the server takes it.
+    private func endFailed() {
+        if closesAt == .never { closesAt = state.loop.now.advanced(by: Self.closingTime) }
         if link.isFlushed { link.close() }
     }
 

@@ -234,6 +234,33 @@ struct HTTP2BothEndsTests {
         #expect(both.client.openStream() != nil)
     }
 
+    @Test("a stream counts from the moment at which it is opened, before its head is written")
+    func reserved() throws {
+        var limits = HTTP2Limits()
+        limits.concurrentStreams = 2
+        let both = try JoinedSessions(serverLimits: limits)
+        let first = try #require(both.client.openStream())
+        #expect(both.client.hasStreams && both.client.streamCount == 1)
+        var second = both.client.openStream()
+        #expect(second != nil && both.client.openStream() == nil)
+        var outputs = 0
+        both.client.onOutput = { outputs += 1 }
+        first.close()
+        #expect(both.client.streamCount == 1)
+        #expect(outputs == 1, "who keeps the connection looks again")
+        second?.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        try both.settle()
+        #expect(both.client.streamCount == 1 && both.requests.count == 1)
+        both.requests[0].write("HTTP/1.1 204 No Content\r\n\r\n")
+        try both.settle()
+        #expect(!both.client.hasStreams)
+        // One that is let go of does not count for ever either.
+        second = both.client.openStream()
+        #expect(both.client.hasStreams)
+        second = nil
+        #expect(!both.client.hasStreams)
+    }
+
     @Test("HEAD and 304 have no content whatever their length says")
     func headRequests() throws {
         let both = try JoinedSessions()

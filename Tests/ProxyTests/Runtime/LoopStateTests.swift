@@ -60,6 +60,51 @@ struct LoopStateTests {
         }
     }
 
+    @Test("O3: a shared connection opened while the configuration changes carries its request")
+    func sharesThoughRetired() async throws {
+        try await TestLoop().run { loop in
+            let waiter = Waiter(loop: loop.loop)
+            var upstream = self.upstream("a")
+            upstream.serverProtocol = .h2c
+            let state = LoopState(serving: try self.configuration([upstream]), loop: loop.loop)
+            let pair = try await SocketPair.connect(loop: loop.loop, waiter: waiter)
+            // It came while the request was connecting.
+            state.pools[0].retire()
+            let stream = try #require(state.pools[0].share(pair.near, 0, state))
+            let head = Array("GET / HTTP/1.1\r\nHost: h\r\n\r\n".utf8)
+            _ = try head.withUnsafeBytes { bytes in
+                try stream.write(bytes, UnsafeRawBufferPointer(start: nil, count: 0))
+            }
+            state.flushConnections()
+
+            let server = try HTTP2Session(
+                role: .server, limits: HTTP2Limits(), now: loop.loop.now)
+            var requests = 0
+            server.onRequest = { _ in requests += 1 }
+            let buffer = ByteBuffer(capacity: 4096)
+            let deadline = loop.loop.now.advanced(by: .seconds(10))
+            while requests == 0, loop.loop.now < deadline {
+                if case .bytes = try pair.far.read(into: buffer) {
+                    try server.receive(buffer.bytes, now: loop.loop.now)
+                    buffer.removeAll()
+                } else {
+                    _ = await waiter.wait(until: deadline)
+                }
+            }
+            #expect(requests == 1)
+            #expect(!server.isGoingAway)
+            #expect(!pair.far.isPeerClosed)
+
+            // And when the request is over, nobody keeps the connection.
+            stream.close()
+            state.flushConnections()
+            while !pair.far.isPeerClosed, loop.loop.now < deadline {
+                _ = await waiter.wait(until: deadline)
+            }
+            #expect(pair.far.isPeerClosed)
+        }
+    }
+
     @Test("an upstream whose name resolves to other addresses gets a new pool")
     func newAddresses() async throws {
         try await TestLoop().run { loop in
