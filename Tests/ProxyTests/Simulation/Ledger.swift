@@ -20,6 +20,12 @@
             let contentLength: Int
             /// Its content does not follow HTTP.
             let isBroken: Bool
+            /// It is for the servers that speak HTTP/2.
+            let isShared: Bool
+            /// Who sent it, as far as anybody can know.
+            let client: String
+            /// It comes where nothing more may be read: behind what ended the connection.
+            let isForbidden: Bool
             /// How often a server got its head.
             var servings = 0
             /// What the server that got it last answers.
@@ -32,8 +38,6 @@
             var recordedStatus = 0
             /// The client has got a complete answer.
             var answeredStatus: Int?
-            /// It has got one whose status it did not read.
-            var isAnsweredUnseen = false
             var isOver = false
         }
 
@@ -66,23 +70,63 @@
 
         // MARK: Servers
 
+        /// What a server got as the head of a request.
+        struct Arrival {
+            let path: String
+            let method: String
+            let hasToken: Bool
+            let forwardedFor: String?
+            /// By HTTP/2.
+            let isShared: Bool
+        }
+
         /// A server got the head of a request.
-        func served(_ id: Int, route: String, method: String, hasToken: Bool) {
-            guard entries.indices.contains(id) else {
-                return kernel.report("request \(id) was never sent")
+        ///
+        /// - Parameter isActedUpon: It does something with it. Where it said before that it would not,
+        ///   the request may be with another one by now.
+        /// - Returns: the request's number; nil when it is none that a client sent.
+        func served(_ arrival: Arrival, isActedUpon: Bool = true) -> Int? {
+            let parts = arrival.path.split(separator: "/")
+            guard parts.count == 2, let id = Int(parts[1]), entries.indices.contains(id) else {
+                kernel.report("\(arrival.path) was never asked for")
+                return nil
             }
-            entries[id].servings += 1
+            if isActedUpon { entries[id].servings += 1 }
             let entry = entries[id]
-            if route != entry.route.rawValue || method != entry.method {
-                kernel.report("request \(id) became \(method) /\(route)")
+            if parts[0] != entry.route.rawValue || arrival.method != entry.method {
+                kernel.report("request \(id) became \(arrival.method) \(arrival.path)")
             }
-            if hasToken { kernel.report("the token of request \(id) went to a server") }
+            if arrival.isShared != entry.isShared {
+                kernel.report("request \(id) went to another upstream")
+            }
+            if arrival.hasToken { kernel.report("the token of request \(id) went to a server") }
+            if entry.isForbidden {
+                kernel.report("request \(id) passed behind what ended its connection")
+            }
+            if arrival.forwardedFor != entry.client {
+                kernel.report(
+                    "request \(id) of \(entry.client) became one of "
+                        + "\(arrival.forwardedFor ?? "nobody")")
+            }
+            judge(id, entry, isActedUpon)
+            return id
+        }
+
+        /// The server says that it did nothing with it: it may come once more, and so may its token.
+        func refused(_ id: Int) {
+            entries[id].servings -= 1
+            if entries[id].servings > 0 { return }
+            if let token = entries[id].limitedUseToken, spent[token] == id { spent[token] = nil }
+        }
+
+        /// Whether a request may pass at all, by what came in place of its token.
+        private func judge(_ id: Int, _ entry: Entry, _ isActedUpon: Bool) {
             if entry.servings > 1 { kernel.report("request \(id) was sent to a server twice") }
             switch (entry.route, entry.token) {
             case (.open, _), (.monitored, _): break
             case (.enforced, .session), (.enforced, .limitedUse), (.enforced, .replayed): break
             case (.once, .limitedUse), (.once, .replayed):
-                guard let token = entry.limitedUseToken else { break }
+                guard let token = entry.limitedUseToken, isActedUpon else { break }
                 if let first = spent[token], first != id {
                     kernel.report("one token was good for the requests \(first) and \(id)")
                 }
@@ -138,16 +182,6 @@
             }
         }
 
-        /// A client got the whole content of an answer by a server, and does not know its status.
-        func gotContent(_ id: Int, length: Int) {
-            let entry = entries[id]
-            entries[id].isAnsweredUnseen = true
-            if !entry.isAnswered { kernel.report("the cut-off answer to \(id) looks complete") }
-            if length != entry.answerLength {
-                kernel.report("\(length) of \(entry.answerLength) bytes of the answer to \(id)")
-            }
-        }
-
         /// The client waits for nothing any more.
         func end(_ id: Int) {
             entries[id].isOver = true
@@ -156,7 +190,7 @@
         // MARK: Records
 
         /// A record was written.
-        func recorded(_ target: String, status: Int) {
+        func recorded(_ target: String, status: Int, client: String) {
             guard let id = Self.id(in: target), entries.indices.contains(id) else {
                 anonymousRecords += 1
                 return
@@ -164,6 +198,12 @@
             entries[id].records += 1
             entries[id].recordedStatus = status
             if entries[id].records > 1 { kernel.report("request \(id) has two records") }
+            if entries[id].isForbidden {
+                kernel.report("request \(id) was served behind what ended its connection")
+            }
+            if client != entries[id].client {
+                kernel.report("request \(id) of \(entries[id].client) is recorded as \(client)'s")
+            }
         }
 
         /// The number in a path such as /open/17.
@@ -188,7 +228,7 @@
                                 + "\(entry.recordedStatus)")
                     }
                 }
-                if (entry.servings > 0 || entry.isAnsweredUnseen) && entry.records != 1 {
+                if entry.servings > 0 && entry.records != 1 {
                     kernel.report("request \(id) was forwarded and has \(entry.records) records")
                 }
             }

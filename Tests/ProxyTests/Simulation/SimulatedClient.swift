@@ -16,6 +16,7 @@
         private static let millisecond: Int64 = 1_000_000
 
         private let world: SimulatedWorld
+        private let approach: Approach
         private let manner: Manner
         private var stream: SimulatedStream?
         private var reader = MessageReader(ofAnswers: true)
@@ -24,14 +25,17 @@
         private var left: Int
         private var hasFinished = false
         private var isOver = false
+        /// What was no request has been answered.
+        private var isRefused = false
 
         // The answer that is being read.
         private var head: MessageReader.Head?
         private var served: Int?
         private var length = 0
 
-        init(world: SimulatedWorld) {
+        init(world: SimulatedWorld, _ approach: Approach) {
             self.world = world
+            self.approach = approach
             manner =
                 world.kernel.happens(oneIn: 2)
                 ? .good : Manner.allCases[world.kernel.random(0, Manner.allCases.count - 1)]
@@ -41,11 +45,15 @@
         /// Connects and begins.
         func begin() {
             let kernel = world.kernel
-            let host = "10.0.\(kernel.random(0, 3)).\(kernel.random(1, 20))"
-            guard let stream = kernel.connect(to: SimulatedWorld.port, from: host, self) else {
+            guard let stream = kernel.connect(to: approach.port, from: approach.host, self) else {
                 return end()
             }
             self.stream = stream
+            if !approach.header.isEmpty { stream.send(approach.header) }
+            if approach.client == nil {
+                world.planRefusal(of: approach) { [self] in isOver }
+                if approach.isUnfinished { return }
+            }
             if manner == .slowReader {
                 stream.readingTime = Int64(kernel.random(1, 400)) * Self.millisecond
             }
@@ -82,7 +90,17 @@
         private func sendOne(on stream: SimulatedStream) {
             let kernel = world.kernel
             let isWrong = manner == .malformed && kernel.happens(oneIn: 2)
-            let (id, bytes) = world.makeRequest(isLast: left == 0, isMalformed: isWrong)
+            let (id, first) = world.makeRequest(
+                approach, isLast: left == 0, isMalformed: isWrong)
+            var bytes = first
+            if isWrong && (id.flatMap { world.ledger[$0]?.isBroken } ?? true) {
+                // Whatever comes behind what is no HTTP is nothing at all.
+                let next = world.makeRequest(
+                    approach, isLast: true, isMalformed: false, isForbidden: true)
+                bytes += next.1
+                if let id = next.0 { world.ledger.end(id) }
+                left = 0
+            }
             if let id {
                 open.append(id)
                 world.kernel.plan(after: Self.patience) { [self] in
@@ -122,6 +140,9 @@
 
         func received(_ bytes: [UInt8], on stream: SimulatedStream) {
             if isOver { return }
+            if approach.client == nil {
+                return world.kernel.report("a client without a PROXY header gets an answer")
+            }
             reader.feed(bytes)
             do throws(MessageReader.Malformed) {
                 while !isOver {
@@ -162,6 +183,8 @@
             if head.status < 200 { return }
             // A malformed request is answered, too; nothing behind it is.
             guard let id = open.first else {
+                if isRefused { world.kernel.report("an answer came behind a malformed request's") }
+                isRefused = true
                 left = 0
                 return
             }

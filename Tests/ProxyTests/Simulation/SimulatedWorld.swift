@@ -9,7 +9,14 @@
     final class SimulatedWorld: @unchecked Sendable {
         /// Where the proxy listens.
         static let port: UInt16 = 8080
+        /// The same, behind a load balancer.
+        static let balancedPort: UInt16 = 8081
         static let serverPorts: [UInt16] = [9001, 9002, 9003]
+        /// Of servers that speak HTTP/2.
+        static let sharedPorts: [UInt16] = [9011, 9012]
+        /// What the two upstreams are asked for by.
+        static let host = "api.example.test"
+        static let sharedHost = "shared.example.test"
         private static let wrongHeads = [
             "GET /open/bad HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n",
             "GET /open/bad HTTP/1.1\r\nHost : a\r\n\r\n",
@@ -29,6 +36,9 @@
         private var clients: [ObjectIdentifier: any SimulatedPeer] = [:]
         private var servers: [SimulatedServer] = []
         private var usedTokens: [String] = []
+        /// What the proxy says about its client connections.
+        var headers = HeaderCount()
+        var connections = ConnectionCount()
 
         init(seed: UInt64, keepsTrace: Bool) {
             kernel = SimulatedKernel(
@@ -41,7 +51,12 @@
 
         /// Life begins.
         func begin() {
-            servers = Self.serverPorts.map { SimulatedServer(world: self, port: $0) }
+            servers = Self.serverPorts.map {
+                SimulatedServer(world: self, port: $0, speaksHTTP2: false)
+            }
+            servers += Self.sharedPorts.map {
+                SimulatedServer(world: self, port: $0, speaksHTTP2: true)
+            }
             sendClients()
             planStorm()
         }
@@ -56,14 +71,26 @@
             clients[ObjectIdentifier(client)] = nil
         }
 
+        /// Where the proxy serves nobody, it ends the connection in bounded time.
+        func planRefusal(of approach: Approach, isOver: @escaping () -> Bool) {
+            kernel.plan(after: 120_000_000_000) { [self] in
+                if isOver() { return }
+                kernel.report(
+                    "a connection whose PROXY header is \(approach.result?.rawValue ?? "") stays")
+            }
+        }
+
         private func sendClients() {
             if isOver { return }
-            if kernel.happens(oneIn: 5) {
-                let client = SimulatedHTTP2Client(world: self)
+            let isBalanced = kernel.happens(oneIn: 4)
+            let approach = isBalanced ? Approach.balanced(kernel) : Approach.direct(kernel)
+            if let result = approach.result { headers.sent[result, default: 0] += 1 }
+            if kernel.happens(oneIn: 4) {
+                let client = SimulatedHTTP2Client(world: self, approach)
                 clients[ObjectIdentifier(client)] = client
                 client.begin()
             } else {
-                let client = SimulatedClient(world: self)
+                let client = SimulatedClient(world: self, approach)
                 clients[ObjectIdentifier(client)] = client
                 client.begin()
             }
@@ -92,22 +119,32 @@
             let id: Int
             let method: String
             let path: String
+            let host: String
             let token: String?
             let length: Int
             let isBroken: Bool
+            /// A field that a client has no right to write; nil where it does not.
+            let forwardedFor: String?
         }
 
         /// A request of some kind, and its bytes in HTTP/1.1.
         ///
+        /// - Parameters:
+        ///   - approach: How its client came.
+        ///   - isForbidden: It must not be read any more.
         /// - Returns: its number, nil when it has none.
-        func makeRequest(isLast: Bool, isMalformed: Bool) -> (Int?, [UInt8]) {
+        func makeRequest(
+            _ approach: Approach, isLast: Bool, isMalformed: Bool, isForbidden: Bool = false
+        ) -> (Int?, [UInt8]) {
             if isMalformed && kernel.happens(oneIn: 2) {
                 let head = Self.wrongHeads[kernel.random(0, Self.wrongHeads.count - 1)]
                 return (nil, Array(head.utf8))
             }
-            let request = beginRequest(isBroken: isMalformed, longest: 200_000)
-            var text = "\(request.method) \(request.path) HTTP/1.1\r\nHost: api.example.test\r\n"
+            let request = beginRequest(
+                approach, isBroken: isMalformed, longest: 200_000, isForbidden: isForbidden)
+            var text = "\(request.method) \(request.path) HTTP/1.1\r\nHost: \(request.host)\r\n"
             if let token = request.token { text += "X-Firebase-AppCheck: \(token)\r\n" }
+            if let field = request.forwardedFor { text += "X-Forwarded-For: \(field)\r\n" }
             if isLast && kernel.happens(oneIn: 2) { text += "Connection: close\r\n" }
             return (request.id, bytes(text, request.id, request.length, isBroken: request.isBroken))
         }
@@ -115,11 +152,15 @@
         /// A request of some kind.
         ///
         /// - Parameters:
+        ///   - approach: How its client came.
         ///   - isBroken: If it has content, that does not follow HTTP.
         ///   - longest: Bytes of content at most.
-        func beginRequest(isBroken: Bool, longest: Int) -> Request {
+        ///   - isForbidden: It must not be read any more, because of what came before it.
+        func beginRequest(
+            _ approach: Approach, isBroken: Bool, longest: Int, isForbidden: Bool = false
+        ) -> Request {
             let route = Ledger.Route.allCases[kernel.random(0, 3)]
-            let kind = chooseToken(for: route)
+            let kind = chooseToken(for: route, isForbidden)
             let token = text(of: kind)
             let methods = ["GET", "GET", "GET", "HEAD", "POST", "POST", "PUT", "DELETE"]
             let method = methods[kernel.random(0, methods.count - 1)]
@@ -129,15 +170,22 @@
             }
             let isBroken = isBroken && length > 0
             let isOnce = kind == .limitedUse || kind == .replayed
+            let isShared = kernel.happens(oneIn: 3)
+            let isForbidden = isForbidden || approach.client == nil
             let id = ledger.begin(
                 Ledger.Entry(
                     route: route, method: method, token: kind,
                     limitedUseToken: isOnce ? token : nil, contentLength: length,
-                    isBroken: isBroken))
-            kernel.note("request \(id): \(method) /\(route), token \(kind), \(length) bytes")
+                    isBroken: isBroken, isShared: isShared, client: approach.client ?? "",
+                    isForbidden: isForbidden))
+            kernel.note(
+                "request \(id): \(method) /\(route), token \(kind), \(length) bytes"
+                    + "\(isShared ? ", shared" : "")\(isForbidden ? ", forbidden" : "")")
+            let hasField = !approach.isTrusted && kernel.happens(oneIn: 6)
             return Request(
-                id: id, method: method, path: "/\(route)/\(id)", token: token, length: length,
-                isBroken: isBroken)
+                id: id, method: method, path: "/\(route)/\(id)",
+                host: isShared ? Self.sharedHost : Self.host, token: token, length: length,
+                isBroken: isBroken, forwardedFor: hasField ? "198.51.100.66" : nil)
         }
 
         private func bytes(_ head: String, _ id: Int, _ length: Int, isBroken: Bool) -> [UInt8] {
@@ -160,7 +208,10 @@
             return bytes + Array("0\r\n\r\n".utf8)
         }
 
-        private func chooseToken(for route: Ledger.Route) -> TokenKind {
+        private func chooseToken(for route: Ledger.Route, _ isForbidden: Bool) -> TokenKind {
+            // A token of a request that never was is as good as before, and the ledger would have to
+            // know who used it next.
+            if isForbidden { return .session }
             if route == .once && kernel.happens(oneIn: 2) {
                 return usedTokens.isEmpty || kernel.happens(oneIn: 2) ? .limitedUse : .replayed
             }
@@ -186,24 +237,28 @@
         }
     }
 
-    /// Tells the ledger what is recorded.
-    final class LedgerRecorder: RequestRecorder {
-        private let world: SimulatedWorld
+    /// PROXY headers by how the wait for them ended.
+    struct HeaderCount {
+        /// What clients sent that ends so.
+        var sent: [ProxyHeaderResult: Int] = [:]
+        /// What the proxy says.
+        var told: [ProxyHeaderResult: Int] = [:]
 
-        init(_ world: SimulatedWorld) {
-            self.world = world
+        /// What the proxy says and nobody did; nil when there is nothing.
+        var invention: String? {
+            // Any wait may end so, for want of luck.
+            let chances: [ProxyHeaderResult] = [.closed, .timedOut]
+            for result in ProxyHeaderResult.allCases where !chances.contains(result) {
+                let (told, sent) = (told[result, default: 0], sent[result, default: 0])
+                if told > sent { return "\(told) headers are \(result.rawValue), and \(sent) were" }
+            }
+            return nil
         }
+    }
 
-        func record(_ record: RequestRecord, serving: ServingConfiguration) {
-            let target = String(decoding: record.target, as: UTF8.self)
-            world.kernel.note(
-                "record: \(target) \(record.status) \(record.failure?.rawValue ?? "")")
-            world.ledger.recorded(target, status: Int(record.status))
-        }
-
-        func connection(_ event: ConnectionEvent, listener: String) {}
-        func upstream(_ event: UpstreamEvent, _ name: String) {}
-        func secured(upstream name: String, isResumed: Bool) {}
-        func flush() {}
+    /// Client connections, as the proxy counts them.
+    struct ConnectionCount {
+        var open = 0
+        var active = 0
     }
 #endif

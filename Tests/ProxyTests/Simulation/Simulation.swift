@@ -92,6 +92,11 @@
             world.kernel.cancelEvents()
             // Tasks that sleep for ever may have it, too; what it closed later would be the machine's.
             _ = Unmanaged.passRetained(loop)
+            if world.kernel.violation != nil {
+                // Nor was anything taken down.
+                _ = Unmanaged.passRetained(director)
+                _ = Unmanaged.passRetained(world)
+            }
             loop.afterJobs = nil
             loop.beforeSleep = nil
         }
@@ -100,14 +105,22 @@
     /// Starts the worker, changes its configuration, its keys and what it knows of its servers now and
     /// then, drains it and ends it.
     private actor Director {
-        private static let listener: Listener = {
-            var listener = Listener(
-                name: "front", listen: .tcp(host: "127.0.0.1", port: SimulatedWorld.port))
+        private static let listener = makeListener("front", port: SimulatedWorld.port)
+        /// Every connection begins with a PROXY header.
+        private static let balancedListener: Listener = {
+            var listener = makeListener("balanced", port: SimulatedWorld.balancedPort)
+            listener.expectsProxyHeader = true
+            listener.trustedProxies = [IPNetwork(Approach.balancers)].compactMap(\.self)
+            return listener
+        }()
+
+        private static func makeListener(_ name: String, port: UInt16) -> Listener {
+            var listener = Listener(name: name, listen: .tcp(host: "127.0.0.1", port: port))
             listener.protocols = [.http1, .http2]
             listener.limits.headerTimeout = .seconds(5)
             listener.limits.idleTimeout = .seconds(10)
             return listener
-        }()
+        }
 
         private nonisolated let loop: EventLoop
         nonisolated var unownedExecutor: UnownedSerialExecutor { loop.asUnownedSerialExecutor() }
@@ -116,7 +129,7 @@
         private let duration: Duration
         private let store: MemoryStore
         private let worker: Worker
-        private var listening: ListeningDescriptor?
+        private var listening: [(ListeningDescriptor, Listener)] = []
         private var generation: UInt64 = 1
         private var healthChange: UInt64 = 0
 
@@ -134,11 +147,12 @@
                 loop: loop, serving: try Self.serving(idleConnections: 4),
                 keys: Self.keys(world, generation: 1, areUsable: true),
                 makeRecorder: { LedgerRecorder(world) }, log: log, requestRefetch: { _ in })
-            guard let address = SocketAddress(literal: "127.0.0.1", port: SimulatedWorld.port)
-            else {
-                throw Errno.invalidArgument
+            for listener in [Self.listener, Self.balancedListener] {
+                guard case .tcp(let host, let port) = listener.listen,
+                    let address = SocketAddress(literal: host, port: port)
+                else { throw Errno.invalidArgument }
+                listening.append((try ListeningDescriptor(address, isShared: false), listener))
             }
-            listening = try ListeningDescriptor(address, isShared: false)
         }
 
         func run() async {
@@ -162,16 +176,21 @@
             }
             await drain(waiter)
             await worker.stop()
-            self.listening = nil
             waiter.invalidate()
         }
 
         private func accept() async -> Bool {
+            for (descriptor, listener) in listening {
+                guard await accept(descriptor, listener) else { return false }
+            }
+            return true
+        }
+
+        private func accept(_ descriptor: ListeningDescriptor, _ listener: Listener) async -> Bool {
             // The kernel may refuse to watch the listener, too.
             for _ in 0..<100 {
-                guard let listening else { return false }
                 do throws(Errno) {
-                    try await worker.accept(listening, Self.listener)
+                    try await worker.accept(descriptor, listener)
                     return true
                 } catch {
                     continue
@@ -183,7 +202,7 @@
         private func drain(_ waiter: Waiter) async {
             world.end()
             await worker.drain()
-            listening = nil
+            listening.removeAll()
             let limit = loop.now.advanced(by: .seconds(300))
             while await worker.connectionCount > 0 {
                 if loop.now > limit { return world.kernel.report("the drain does not end") }
@@ -199,6 +218,11 @@
                     )
                 }
                 _ = await waiter.wait(until: loop.now.advanced(by: .seconds(1)))
+            }
+            let counts = world.connections
+            if counts.open != 0 || counts.active != 0 {
+                world.kernel.report(
+                    "\(counts.open) connections and \(counts.active) active ones are counted")
             }
         }
 
@@ -223,44 +247,62 @@
             }
             if kernel.happens(oneIn: 40) {
                 healthChange += 1
-                let port = SimulatedWorld.serverPorts[kernel.random(0, 2)]
-                let server = HealthSnapshot.Server(upstream: "api", label: "127.0.0.1:\(port)")
+                let isShared = kernel.happens(oneIn: 2)
+                let ports = isShared ? SimulatedWorld.sharedPorts : SimulatedWorld.serverPorts
+                let port = ports[kernel.random(0, ports.count - 1)]
+                let server = HealthSnapshot.Server(
+                    upstream: isShared ? "shared" : "api", label: "127.0.0.1:\(port)")
                 let unhealthy: Set = kernel.happens(oneIn: 2) ? [server] : []
                 await worker.adopt(HealthSnapshot(change: healthChange, unhealthy: unhealthy))
             }
         }
 
         private static func serving(idleConnections: Int) throws -> ServingConfiguration {
-            let routes = Ledger.Route.allCases.map { route in
-                var settings = Route(
-                    name: route.rawValue, path: "/\(route.rawValue)/*", upstream: 0)
-                settings.mode =
-                    switch route {
-                    case .open: .off
-                    case .monitored: .monitor
-                    case .enforced, .once: .enforce
-                    }
-                settings.apps = [AppIndex(project: 0, app: 0)]
-                if route == .once { settings.replay = .enforce }
-                return settings
+            let hosts = [SimulatedWorld.host, SimulatedWorld.sharedHost]
+            let routes = hosts.enumerated().flatMap { upstream, host in
+                Ledger.Route.allCases.map { Self.route($0, host: host, upstream: upstream) }
             }
             var configuration = Configuration(routes: try RouteTable(routes))
             configuration.projects = [
                 ProjectSource(project: TestIssuer.project, keys: .file("/keys.json"))
             ]
+            var shared = upstream("shared", SimulatedWorld.sharedPorts, idleConnections)
+            shared.serverProtocol = .h2c
+            configuration.upstreams = [
+                upstream("api", SimulatedWorld.serverPorts, idleConnections), shared,
+            ]
+            configuration.listeners = [listener, balancedListener]
+            configuration.replay.store = .memory
+            return ServingConfiguration(literal: configuration)
+        }
+
+        private static func route(_ kind: Ledger.Route, host: String, upstream: Int) -> Route {
+            let name = kind.rawValue
+            var route = Route(name: "\(name)-\(upstream)", path: "/\(name)/*", upstream: upstream)
+            route.hosts = [host]
+            route.mode =
+                switch kind {
+                case .open: .off
+                case .monitored: .monitor
+                case .enforced, .once: .enforce
+                }
+            route.apps = [AppIndex(project: 0, app: 0)]
+            if kind == .once { route.replay = .enforce }
+            return route
+        }
+
+        private static func upstream(_ name: String, _ ports: [UInt16], _ idleConnections: Int)
+            -> Upstream
+        {
             var upstream = Upstream(
-                name: "api",
-                servers: SimulatedWorld.serverPorts.map { .tcp(host: "127.0.0.1", port: $0) })
+                name: name, servers: ports.map { .tcp(host: "127.0.0.1", port: $0) })
             upstream.connectTimeout = .seconds(2)
             upstream.responseHeaderTimeout = .seconds(6)
             upstream.idleTimeout = .seconds(8)
             upstream.idleConnections = idleConnections
             upstream.ejection.failures = 4
             upstream.limits.connections = 60
-            configuration.upstreams = [upstream]
-            configuration.listeners = [listener]
-            configuration.replay.store = .memory
-            return ServingConfiguration(literal: configuration)
+            return upstream
         }
 
         private static func keys(
