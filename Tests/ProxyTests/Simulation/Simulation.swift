@@ -83,15 +83,15 @@
 
         private func runLoop(_ world: SimulatedWorld) throws {
             let loop = try EventLoop()
+            // Tasks that sleep for ever may have it, too; what it closed later would be the machine's.
+            _ = Unmanaged.passRetained(loop)
             world.kernel.onViolation = { loop.stop() }
+            defer { world.kernel.onViolation = {} }
             let director = try Director(world: world, loop: loop, duration: duration)
             Task(executorPreference: loop) { await director.run() }
             loop.run()
             // Whoever still has the loop must let go of it while its descriptors are those of the kernel.
-            world.kernel.onViolation = {}
             world.kernel.cancelEvents()
-            // Tasks that sleep for ever may have it, too; what it closed later would be the machine's.
-            _ = Unmanaged.passRetained(loop)
             if world.kernel.violation != nil {
                 // Nor was anything taken down.
                 _ = Unmanaged.passRetained(director)
@@ -151,8 +151,18 @@
                 guard case .tcp(let host, let port) = listener.listen,
                     let address = SocketAddress(literal: host, port: port)
                 else { throw Errno.invalidArgument }
-                listening.append((try ListeningDescriptor(address, isShared: false), listener))
+                listening.append((try Self.listen(address), listener))
             }
+        }
+
+        /// The kernel may have no descriptor at this very moment.
+        private static func listen(_ address: SocketAddress) throws(Errno) -> ListeningDescriptor {
+            for _ in 0..<100 {
+                if let descriptor = try? ListeningDescriptor(address, isShared: false) {
+                    return descriptor
+                }
+            }
+            throw .tooManyOpenFiles
         }
 
         func run() async {
