@@ -26,6 +26,7 @@ static inline long COpenSSL_SSL_CTX_set_mode(SSL_CTX *context, long mode) {
     return SSL_CTX_set_mode(context, mode);
 }
 static const uint64_t COpenSSL_SSL_OP_NO_RENEGOTIATION = SSL_OP_NO_RENEGOTIATION;
+static const uint64_t COpenSSL_SSL_OP_ENABLE_KTLS = SSL_OP_ENABLE_KTLS;
 static const uint64_t COpenSSL_SSL_OP_NO_COMPRESSION = SSL_OP_NO_COMPRESSION;
 static const uint64_t COpenSSL_SSL_OP_CIPHER_SERVER_PREFERENCE = SSL_OP_CIPHER_SERVER_PREFERENCE;
 static const uint64_t COpenSSL_SSL_OP_PRIORITIZE_CHACHA = SSL_OP_PRIORITIZE_CHACHA;

@@ -46,6 +46,8 @@ public struct Errno: Error, Sendable, Equatable, Hashable, RawRepresentable, Cus
     public static let noSpace = Errno(rawValue: ENOSPC)
     /// EIO.
     public static let inputOutput = Errno(rawValue: EIO)
+    /// ENOTCONN.
+    public static let notConnected = Errno(rawValue: ENOTCONN)
     /// EINVAL.
     public static let invalidArgument = Errno(rawValue: EINVAL)
 

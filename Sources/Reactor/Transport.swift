@@ -19,6 +19,9 @@ public protocol Transport: AnyObject {
     /// be asked.
     var isRefused: Bool { get }
 
+    /// The connection works, and should end after what is under way.
+    var isDueToEnd: Bool { get }
+
     /// Reads what is there, into the free space of `buffer`, which must have some.
     ///
     /// - Throws: what broke the connection.
@@ -80,6 +83,7 @@ extension Transport {
     public var carriesOneMessage: Bool { false }
     public var hasContent: Bool { false }
     public var isRefused: Bool { false }
+    public var isDueToEnd: Bool { false }
     public var trailers: [(name: [UInt8], value: [UInt8])] { [] }
     public func finishMessage(trailers: [(name: [UInt8], value: [UInt8])]) {}
 }

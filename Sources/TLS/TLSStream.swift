@@ -18,10 +18,10 @@ public final class TLSStream {
     /// OpenSSL has bytes that `read` would bring without the socket: no event will tell.
     public private(set) var hasBuffered = false
 
-    private let stream: OpaquePointer
+    let stream: OpaquePointer
     /// What must live as long as the stream: the context, or the server that its callbacks find.
     private let owner: AnyObject
-    private let transport: SocketTransport
+    let transport: SocketTransport
     private let verification: PeerVerification?
 
     /// A connection that we opened. Nothing is sent before `handshake`.
@@ -177,6 +177,7 @@ public final class TLSStream {
     {
         if try !flush() { return .wouldBlock }
         if first.isEmpty && second.isEmpty { return .bytes(0) }
+        if let kernel = transport.records?.tls { return try write(first, second, by: kernel) }
         var total = 0
         let isGood = encrypt(first, &total) && encrypt(second, &total)
         if total > 0 {
@@ -232,9 +233,12 @@ public final class TLSStream {
     /// Says close_notify: the peer knows that nothing is missing. The socket stays open.
     public func finishWriting() {
         if failure != nil || SSL_is_init_finished(stream) == 0 { return }
-        ErrorQueue.clear()
-        _ = SSL_shutdown(stream)
-        ErrorQueue.clear()
+        // Whoever waits for the kernel to hand it over asks more than once.
+        if !isSealedByKernel || SSL_get_shutdown(stream) & SSL_SENT_SHUTDOWN == 0 {
+            ErrorQueue.clear()
+            _ = SSL_shutdown(stream)
+            ErrorQueue.clear()
+        }
         transport.flush()
     }
 
@@ -257,7 +261,7 @@ public final class TLSStream {
     }
 
     /// Classifies what ended the connection; nothing but `deinit` touches OpenSSL afterwards.
-    private func fail(during activity: String) -> TLSError {
+    func fail(during activity: String) -> TLSError {
         let isNotTLS =
             ErrorQueue.latestReason == SSL_R_WRONG_VERSION_NUMBER
             || ErrorQueue.latestReason == SSL_R_HTTP_REQUEST

@@ -73,10 +73,19 @@ public final class TLSTransport: Transport {
 
     public func isQuiet() -> Bool { stream.isQuiet() }
 
+    /// The kernel encrypts what is sent.
+    public var isSealedByKernel: Bool { stream.isSealedByKernel }
+
+    /// Closing loses nothing that was written; see `KernelTLS`.
+    public var isHandedOver: Bool { stream.isHandedOver }
+
+    public var isDueToEnd: Bool { stream.isDueToEnd }
+
     public func finishWriting() {
         isDropping = stream.failure != nil
         stream.finishWriting()
-        stream.socket.finishWriting()
+        // Nothing that the kernel still holds is sent after that.
+        if stream.isHandedOver { stream.socket.finishWriting() }
     }
 
     public func resetOnClose() {

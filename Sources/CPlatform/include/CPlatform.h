@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "CPlatformCrash.h"
+#include "CPlatformTLS.h"
 
 // EPOLL_EVENTS is an enum whose operators Swift does not have, and EPOLLET overflows it.
 static const uint32_t CPlatform_EPOLLIN = EPOLLIN;

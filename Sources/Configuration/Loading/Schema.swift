@@ -31,7 +31,7 @@ struct Schema {
             "forwarding_fields", "limits",
         ])
 
-    static let listenerTLS = Schema(keys: ["certificates", "client_ca", "min_version"])
+    static let listenerTLS = Schema(keys: ["certificates", "client_ca", "min_version", "kernel"])
 
     static let certificate = Schema(keys: ["certificate", "key", "ocsp"])
 

@@ -21,6 +21,7 @@ extension ConfigurationLoader {
         if let version = table.setting("min_version")?.choice(TLSVersion.self) {
             tls.minimumVersion = version
         }
+        if let usesKernel = table.setting("kernel")?.boolean() { tls.usesKernel = usesKernel }
         return tls
     }
 

@@ -6,6 +6,8 @@ public struct ListenerTLS: Sendable, Equatable {
     public var clientCA: String?
     /// Older versions are refused.
     public var minimumVersion = TLSVersion.tls12
+    /// The kernel encrypts what is sent, where it can.
+    public var usesKernel = false
 
     public init(certificates: [TLSCertificate]) {
         self.certificates = certificates

@@ -156,6 +156,8 @@ final class ListenerCounters: Sendable {
     let secured = Counter()
     /// TLS handshakes that went on with an earlier session.
     let resumed = Counter()
+    /// TLS connections for which the kernel encrypts what is sent.
+    let sealedByKernel = Counter()
     /// TLS handshakes that failed.
     let failedHandshakes = WordCounters<TLSError.Kind>()
     /// Connections and requests that a limit refused or ended.

@@ -29,6 +29,13 @@ extension MetricsPage {
             text.sample([label, ("kind", "resumed")], sum(listener.values) { $0.resumed.total })
         }
         text.family(
+            "portcullis_tls_kernel_connections_total", .counter,
+            "TLS connections of clients for which the kernel encrypts what is sent.")
+        for listener in listeners {
+            text.sample(
+                [("listener", listener.name)], sum(listener.values) { $0.sealedByKernel.total })
+        }
+        text.family(
             "portcullis_tls_handshake_failures_total", .counter,
             "TLS handshakes with clients that failed.")
         appendWords(listeners, "listener", by: "reason", to: &text) { $0.failedHandshakes }

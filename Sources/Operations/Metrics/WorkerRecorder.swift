@@ -65,8 +65,9 @@ public final class WorkerRecorder: RequestRecorder {
             counters.idle.add(1)
         case .closed(let wasActive):
             if wasActive { counters.active.add(-1) } else { counters.idle.add(-1) }
-        case .secured(let isResumed):
+        case .secured(let isResumed, let byKernel):
             if isResumed { counters.resumed.add() } else { counters.secured.add() }
+            if byKernel { counters.sealedByKernel.add() }
         case .handshakeFailed(let kind):
             counters.failedHandshakes.count(kind)
             if kind == .timedOut { counters.limits.count(.headerTimeout) }

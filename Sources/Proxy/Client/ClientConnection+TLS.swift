@@ -21,7 +21,9 @@ extension ClientConnection {
                     self.session = session
                     idleSince = state.loop.now
                     state.recorder.connection(
-                        .secured(isResumed: session.isResumed), listener: listener.name)
+                        .secured(
+                            isResumed: session.isResumed, byKernel: stream.isSealedByKernel),
+                        listener: listener.name)
                     return true
                 }
                 let limit = state.isDraining ? min(deadline, idleDeadline) : deadline

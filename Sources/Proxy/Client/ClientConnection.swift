@@ -155,6 +155,7 @@ final class ClientConnection {
             case .end: break serving
             }
         }
+        if session != nil && fate != .reset { await awaitHandOver() }
         if fate == .linger || fate != .reset && isSending { await linger() }
         if fate == .reset { transport.resetOnClose() }
         end()

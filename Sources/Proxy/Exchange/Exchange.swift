@@ -188,7 +188,9 @@ final class Exchange {
         }
         if client.transport.carriesOneMessage {
             readMessageEnds(client.transport)
-        } else if client.requestsLeft <= 0 {
+        } else if client.requestsLeft <= 0
+            || client.session != nil && client.transport.isDueToEnd
+        {
             endConnection(client)
         }
         input.pin(head.length)

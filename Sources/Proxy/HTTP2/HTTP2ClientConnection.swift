@@ -1,5 +1,6 @@
 internal import HTTP
 internal import Reactor
+internal import TLS
 
 /// One HTTP/2 connection of a client: a task for each request, none for the connection.
 final class HTTP2ClientConnection {
@@ -7,6 +8,9 @@ final class HTTP2ClientConnection {
     /// Between the notice that no more streams are welcome and the end of taking them: one round
     /// trip, generously (RFC 9113, section 6.8).
     private static let shutdownNotice = Duration.milliseconds(500)
+
+    /// Between two looks at what the kernel has left to say.
+    private static let handOverPause = Duration.milliseconds(100)
 
     /// Requests beyond `requests_per_connection` while there is no moment without any.
     private static let overtime = 128
@@ -18,6 +22,8 @@ final class HTTP2ClientConnection {
     private var idleSince: MonotonicInstant
     private var shutdownAt = MonotonicInstant.never
     private var closesAt = MonotonicInstant.never
+    /// When it closes whatever the kernel has left to say.
+    private var givesUpAt = MonotonicInstant.never
     /// When the streams that only wait for the client are looked at again.
     private var leftoversDueAt = MonotonicInstant.never
     private var isShuttingDown = false
@@ -108,7 +114,11 @@ final class HTTP2ClientConnection {
         origin.noteIdle(since: idleSince)
         // There are clients that give up all requests under way when they hear of it, so that waits
         // for a moment without any; but not for ever.
-        if origin.requestsLeft <= (hasStreams ? -Self.overtime : 0) { startShutdown() }
+        if origin.requestsLeft <= (hasStreams ? -Self.overtime : 0)
+            || origin.session != nil && origin.transport.isDueToEnd
+        {
+            startShutdown()
+        }
         if session.leftoverCount == 0 {
             leftoversDueAt = .never
         } else if leftoversDueAt == .never {
@@ -166,6 +176,16 @@ final class HTTP2ClientConnection {
     private func startClosing() {
         if closesAt == .never { closesAt = state.loop.now.advanced(by: Self.lingerTime) }
     }
+
+    /// The kernel has something left to say that closing would cut off; then there is another look
+    /// after a while, for as long as the client may be idle.
+    private func isHeldBack(_ now: MonotonicInstant) -> Bool {
+        guard let tls = origin.kernelSealed, !tls.isHandedOver else { return false }
+        if givesUpAt == .never { givesUpAt = now.advanced(byNanoseconds: patience) }
+        if now >= givesUpAt { return false }
+        closesAt = now.advanced(by: Self.handOverPause)
+        return true
+    }
 }
 
 extension HTTP2ClientConnection: HTTP2LinkOwner {
@@ -194,7 +214,9 @@ extension HTTP2ClientConnection: Sleeper {
         if link.isClosed { return }
         let now = state.loop.now
         if now >= stallDeadline { origin.noteIdleTimeout() }
-        if origin.isAborted || now >= closesAt || now >= stallDeadline { return link.close() }
+        if origin.isAborted || now >= stallDeadline || now >= closesAt && !isHeldBack(now) {
+            return link.close()
+        }
         link.readAll()
         if link.isClosed { return }
         link.resumeSending()

@@ -25,8 +25,8 @@ public protocol RequestRecorder: AnyObject {
 public enum ConnectionEvent: Sendable {
     case opened, becameActive, becameIdle
     case closed(wasActive: Bool)
-    /// Its TLS handshake is complete.
-    case secured(isResumed: Bool)
+    /// Its TLS handshake is complete; whether the kernel encrypts what is sent.
+    case secured(isResumed: Bool, byKernel: Bool)
     /// Its TLS handshake will not be.
     case handshakeFailed(TLSError.Kind)
     /// It, or a request on it, ran into a limit, and no record will say so.

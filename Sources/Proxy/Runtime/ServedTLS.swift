@@ -17,6 +17,9 @@ public final class ServedTLS: Sendable {
     /// For configurations that have none of it.
     public static let none = ServedTLS()
 
+    /// The machine's kernel encrypts for those who ask for it; nil where no listener does.
+    public let isKernelOffered: Bool?
+
     private let servers: [ListenAddress: Part<TLSServerSettings, TLSServer>]
     private let clients: [String: Part<ClientSettings, TLSContext>]
 
@@ -48,6 +51,7 @@ public final class ServedTLS: Sendable {
     }
 
     private init() {
+        isKernelOffered = nil
         servers = [:]
         clients = [:]
     }
@@ -59,10 +63,15 @@ public final class ServedTLS: Sendable {
     public init(
         _ configuration: Configuration, previous: ServedTLS, tickets: TicketKeys
     ) throws(ServedTLSError) {
+        let isKernelAsked = configuration.listeners.contains { $0.tls?.usesKernel == true }
+        let isKernelOffered = isKernelAsked ? KernelTLS.isOffered() : nil
+        self.isKernelOffered = isKernelOffered
         var mistakes: [String] = []
         var servers: [ListenAddress: Part<TLSServerSettings, TLSServer>] = [:]
         for listener in configuration.listeners {
-            guard let settings = TLSServerSettings(listener) else { continue }
+            guard var settings = TLSServerSettings(listener) else { continue }
+            // Asking a kernel that has none would cost every handshake a system call.
+            if isKernelOffered != true { settings.usesKernel = false }
             do throws(CertificateErrors) {
                 servers[listener.listen] = try Part(
                     settings, paths: settings.paths, previous: previous.servers[listener.listen]
@@ -148,6 +157,7 @@ extension TLSServerSettings {
             certificates: tls.certificates.map(CertificateFiles.init), clientCA: tls.clientCA,
             protocols: protocols)
         minimumVersion = tls.minimumVersion == .tls13 ? .tls13 : .tls12
+        usesKernel = tls.usesKernel
     }
 }
 

@@ -35,6 +35,11 @@ public enum SystemCall {
     case resetOnClose(Int32)
     case shutdown(Int32)
     case shutdownWrite(Int32)
+    case attachTLS(Int32)
+    case startTLS(Int32)
+    case sendRecord(Int32, type: UInt8, UnsafeRawBufferPointer)
+    case nextRecord(Int32)
+    case streamPosition(Int32)
 
     case makeEpoll
     case epollAdd(epoll: Int32, Int32, events: UInt32, data: UInt64)
@@ -83,6 +88,11 @@ public enum SystemCall {
         case .pendingError: "getsockopt"
         case .resetOnClose: "linger"
         case .shutdown, .shutdownWrite: "shutdown"
+        case .attachTLS: "tcp_ulp"
+        case .startTLS: "tls_tx"
+        case .sendRecord: "sendmsg"
+        case .nextRecord: "getsockopt_tls"
+        case .streamPosition: "tcp_info"
         case .makeEpoll: "epoll_create"
         case .epollAdd, .epollRemove: "epoll_ctl"
         case .epollWait: "epoll_wait"
@@ -120,6 +130,9 @@ public enum SystemCall {
             .connect(let descriptor, _), .localAddress(let descriptor), .setOption(let descriptor),
             .pendingError(let descriptor), .resetOnClose(let descriptor),
             .shutdown(let descriptor), .shutdownWrite(let descriptor),
+            .attachTLS(let descriptor), .startTLS(let descriptor),
+            .sendRecord(let descriptor, _, _), .nextRecord(let descriptor),
+            .streamPosition(let descriptor),
             .epollAdd(_, let descriptor, _, _), .epollRemove(_, let descriptor),
             .raise(let descriptor), .lower(let descriptor), .poll(let descriptor):
             descriptor

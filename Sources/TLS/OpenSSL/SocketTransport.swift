@@ -19,6 +19,8 @@ final class SocketTransport {
     private(set) var failure: Errno?
     /// The peer sends nothing more.
     private(set) var isAtEnd = false
+    /// What OpenSSL says now that the kernel seals records; nil where OpenSSL does.
+    private(set) var records: KernelRecords?
 
     init(_ socket: Socket, scratch: ByteBuffer) {
         self.socket = socket
@@ -26,16 +28,17 @@ final class SocketTransport {
     }
 
     /// Whether bytes wait to be sent.
-    var hasOutgoing: Bool { waiting != nil }
+    var hasOutgoing: Bool { waiting != nil || records?.isEmpty == false }
 
     /// Sends what was collected, as far as the kernel takes it; the rest is kept. A failure is
     /// kept in `failure`. Every call that may make OpenSSL write ends with it.
     @inline(__always)
     func flush() {
-        if waiting != nil || !scratch.isEmpty { flushAll() }
+        if waiting != nil || !scratch.isEmpty || records != nil { flushAll() }
     }
 
     private func flushAll() {
+        if let records { return flush(records) }
         if let waiting {
             send(waiting)
             if waiting.isEmpty { self.waiting = nil }
@@ -43,6 +46,30 @@ final class SocketTransport {
         if self.waiting == nil { send(scratch) }
         if !scratch.isEmpty { keep() }
         if failure != nil { waiting = nil }
+    }
+
+    private func flush(_ records: KernelRecords) {
+        if failure != nil || records.isEmpty { return }
+        do throws(Errno) {
+            try records.flush()
+        } catch {
+            failure = error
+        }
+    }
+
+    /// The connection broke while somebody else wrote to the socket.
+    func fail(_ error: Errno) {
+        failure = error
+    }
+
+    /// Has the kernel seal what comes from now on, if it does and took everything so far.
+    private func handOver(_ keys: UnsafeRawPointer) -> Bool {
+        if records != nil { return false }
+        flush()
+        if waiting != nil || failure != nil { return false }
+        guard let tls = try? KernelTLS(socket, keys: keys) else { return false }
+        records = KernelRecords(tls)
+        return true
     }
 
     private func send(_ bytes: ByteBuffer) {
@@ -98,12 +125,43 @@ final class SocketTransport {
     }
 
     private func collect(_ bytes: UnsafeRawBufferPointer) {
+        if let records { return collect(bytes, records) }
         scratch.reserve(bytes.count)
         _ = scratch.appendUnsafe { free in
             free.copyMemory(from: bytes)
             return bytes.count
         }
     }
+
+    private func collect(_ bytes: UnsafeRawBufferPointer, _ records: KernelRecords) {
+        do throws(Errno) {
+            try records.collect(bytes)
+        } catch {
+            failure = error
+        }
+    }
+
+    /// Answers what OpenSSL asks where `SSL_OP_ENABLE_KTLS` is set. Received records stay with
+    /// OpenSSL: it has read ahead.
+    private func control(_ command: Int32, _ number: Int, _ pointer: UnsafeMutableRawPointer?)
+        -> Int
+    {
+        switch command {
+        case Self.setKeys:
+            guard number != 0, let pointer else { return 0 }
+            return handOver(pointer) ? 1 : 0
+        case BIO_CTRL_GET_KTLS_SEND: return records == nil ? 0 : 1
+        case Self.announceType: records?.announce(UInt8(truncatingIfNeeded: number))
+        case Self.withdrawType: records?.announce(nil)
+        default: break
+        }
+        return 0
+    }
+
+    // <openssl/bio.h> has these three in a comment only: what a BIO needs that is not OpenSSL's own.
+    private static let setKeys: Int32 = 72
+    private static let announceType: Int32 = 74
+    private static let withdrawType: Int32 = 75
 
     /// Safe to be Sendable: filled once, then only read.
     private struct Method: @unchecked Sendable {
@@ -137,13 +195,15 @@ final class SocketTransport {
             transport.collect(UnsafeRawBufferPointer(start: bytes, count: Int(count)))
             return count
         }
-        BIO_meth_set_ctrl(method) { bio, command, _, _ in
+        BIO_meth_set_ctrl(method) { bio, command, number, pointer in
             switch command {
             case BIO_CTRL_FLUSH: return 1
             case BIO_CTRL_EOF:
                 guard let bio, let transport = SocketTransport.of(bio) else { return 1 }
                 return transport.isAtEnd ? 1 : 0
-            default: return 0
+            default:
+                guard let bio, let transport = SocketTransport.of(bio) else { return 0 }
+                return transport.control(command, number, pointer)
             }
         }
         return Method(pointer: method)

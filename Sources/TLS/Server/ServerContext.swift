@@ -74,6 +74,7 @@ final class ServerContext: @unchecked Sendable {
             pointer,
             COpenSSL_SSL_OP_NO_COMPRESSION | COpenSSL_SSL_OP_CIPHER_SERVER_PREFERENCE
                 | COpenSSL_SSL_OP_PRIORITIZE_CHACHA)
+        if settings.usesKernel { _ = SSL_CTX_set_options(pointer, COpenSSL_SSL_OP_ENABLE_KTLS) }
         let groups = "X25519:P-256:P-384"
         return
             SSL_CTX_set_cipher_list(pointer, "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL") == 1

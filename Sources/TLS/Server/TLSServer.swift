@@ -11,6 +11,8 @@ public struct TLSServerSettings: Sendable, Hashable {
     public var clientCA: String?
     /// Older ones are refused.
     public var minimumVersion = Version.tls12
+    /// The kernel seals what is sent, where it can for the cipher and the connection.
+    public var usesKernel = false
     /// ALPN names, the preferred first.
     public var protocols: [String]
 

@@ -172,8 +172,9 @@ struct CheckCommand {
         let preferences: [ClientProtocol] = [.http2, .http1]
         let protocols = preferences.filter(listener.protocols.contains).map(\.rawValue)
         let authority = listener.tls?.clientCA == nil ? "" : ", client certificates"
+        let kernel = listener.tls?.usesKernel == true ? " of the kernel" : ""
         return protocols.joined(separator: ", ")
-            + (listener.tls == nil ? "" : " over TLS" + authority)
+            + (listener.tls == nil ? "" : " over TLS" + kernel + authority)
     }
 
     private func speaks(_ upstream: Upstream) -> String {

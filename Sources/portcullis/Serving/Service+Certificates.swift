@@ -18,7 +18,24 @@ extension Service {
                 log.log(.warning, "certificate", [("warning", "\(warning)")])
             }
         }
+        if tls.isKernelOffered != serving.tls.isKernelOffered { noteKernel(tls, configuration) }
         return tls
+    }
+
+    /// Whether listeners get the kernel TLS that they ask for.
+    private func noteKernel(_ tls: ServedTLS, _ configuration: Configuration) {
+        guard let isOffered = tls.isKernelOffered else { return }
+        let asking = configuration.listeners.filter { $0.tls?.usesKernel == true }.map(\.name)
+        let listeners = [("listeners", asking.joined(separator: " "))]
+        if isOffered {
+            log.log(.info, "kernel TLS: the kernel encrypts what listeners send", listeners)
+        } else {
+            log.log(
+                .warning,
+                "kernel TLS is not offered by this machine (TCP_ULP \"tls\" was refused; "
+                    + "\"modprobe tls\" may help); the process encrypts itself",
+                listeners)
+        }
     }
 
     /// Loads files that changed. Connections that are open keep what they began with.
