@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import socket
 import subprocess
 import tempfile
 from types import SimpleNamespace
@@ -182,3 +183,16 @@ def start_proxy(folder: pathlib.Path, origins, jwks, environment=None, **parts) 
         servers=[getattr(origin, "port", origin) for origin in origins], **parts)
     return proxies.Portcullis(folder, config, port=port, admin_port=admin_port,
                               environment=environment, **process)
+
+
+@pytest.fixture
+def deaf():
+    """A port whose backlog is full: the kernel answers no further SYN."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=0)
+    fillers = [socket.socket() for _ in range(4)]
+    for filler in fillers:
+        filler.setblocking(False)
+        filler.connect_ex(listener.getsockname())
+    yield listener.getsockname()[1]
+    for sock in [*fillers, listener]:
+        sock.close()

@@ -190,7 +190,7 @@ def test_O11_a_package_with_a_broken_program_changes_nothing(service, manager, p
             said = manager.install("configure", "0.0.9")
             assert f"still serves: upgrade attempt {attempt} failed: " in said and "journalctl" in said
             # Ended by what was said, not by being out of patience, and once the attempt was over.
-            assert count(proxy, FAILED) == attempt
+            wait_until(lambda: count(proxy, FAILED) == attempt, "the log says so, too", within=2)
             assert children(proxy.pid) == []
     assert clients.failures == []
     assert manager.main == proxy.pid and manager.restarts == []

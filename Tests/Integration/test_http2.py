@@ -3,11 +3,13 @@
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 import time
 from types import SimpleNamespace
 
+import h2.connection
 import h2.errors
 import h2.settings
 import httpx
@@ -373,6 +375,23 @@ def test_W9_a_client_that_resets_while_it_waits_frees_the_origin(proxy, client, 
     client.reset(stream, code)
     wait_until(lambda: codes, "the origin's stream is reset")
     assert codes == [CANCEL] and proxy.access_of(path)["failure"] == "client_aborted"
+
+
+def test_W9_a_client_that_is_gone_before_its_request_begins_keeps_nobody_waiting(start, deaf):
+    proxy = start(deaf, listener=LISTENER, workers=1, upstream='timeouts = { connect = "60s" }')
+    with Client(proxy.port) as client:
+        # Once a task has served a stream it takes the next one, whoever's that is.
+        assert client.ask("GET", "/nowhere").status == 404
+    connection = h2.connection.H2Connection()
+    connection.initiate_connection()
+    fields = [(":method", "GET"), (":scheme", "http"), (":path", "/open/x"), (":authority", HOST)]
+    connection.send_headers(1, fields, end_stream=True)
+    # So that request and end are there together.
+    proxy.signal(signal.SIGSTOP)
+    with socket.create_connection(("127.0.0.1", proxy.port)) as sock:
+        sock.sendall(connection.data_to_send())
+    proxy.signal(signal.SIGCONT)
+    assert proxy.access_of("/open/x")["failure"] == "client_aborted"
 
 
 def test_a_client_that_vanishes_frees_the_origin(proxy, behind):

@@ -300,19 +300,6 @@ def test_R9_a_backend_without_an_address_leaves_the_token_unspent(failing, once,
     assert_released(proxy, response, token, 502, "upstream_unreachable")
 
 
-@pytest.fixture
-def deaf():
-    """A port whose backlog is full: the kernel answers no further SYN."""
-    listener = socket.create_server(("127.0.0.1", 0), backlog=0)
-    fillers = [socket.socket() for _ in range(4)]
-    for filler in fillers:
-        filler.setblocking(False)
-        filler.connect_ex(listener.getsockname())
-    yield listener.getsockname()[1]
-    for sock in [*fillers, listener]:
-        sock.close()
-
-
 @ANY_STORE
 def test_R9_a_backend_that_does_not_accept_leaves_the_token_unspent(failing, once, deaf, store):
     proxy, token = failing(store, address(deaf)), once()

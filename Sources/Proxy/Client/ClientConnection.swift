@@ -176,6 +176,15 @@ final class ClientConnection {
         waiter.wake()
     }
 
+    /// Sleeps until something else than the client is ready, or until `deadline`.
+    ///
+    /// - Returns: nil when the client is gone. One that was gone before wakes nobody any more.
+    func waitUnlessGone(until deadline: MonotonicInstant) async -> WakeReason? {
+        if transport.isPeerClosed || isAborted { return nil }
+        let reason = await waiter.wait(until: deadline)
+        return transport.isPeerClosed || isAborted ? nil : reason
+    }
+
     /// Since when nothing has been under way here; nil while something is, and for a stream.
     var idleTime: MonotonicInstant? {
         isActive || isDismissed || transport.carriesOneMessage ? nil : idleSince

@@ -228,9 +228,11 @@ extension Exchange {
         -> ForwardingFailure?
     {
         let deadline = state.loop.now.advanced(byNanoseconds: pool.connectNanoseconds)
-        let reason = await client.waiter.wait(until: deadline)
-        if client.transport.isPeerClosed { return ForwardingFailure(reason: .clientAborted) }
-        return reason == .timedOut ? ForwardingFailure(reason: .upstreamConnectTimeout) : nil
+        return switch await client.waitUnlessGone(until: deadline) {
+        case .ready: nil
+        case .timedOut: ForwardingFailure(reason: .upstreamConnectTimeout)
+        case nil: ForwardingFailure(reason: .clientAborted)
+        }
     }
 
     private func open(_ client: ClientConnection, _ pool: UpstreamPool, _ index: Int) async
@@ -256,14 +258,12 @@ extension Exchange {
                     ForwardingFailure(reason: .upstreamConnect, detail: error.description))
             case nil: break
             }
-            let reason = await client.waiter.wait(until: deadline)
-            if client.transport.isPeerClosed || reason == .timedOut {
-                socket.close()
-                return .failure(
-                    ForwardingFailure(
-                        reason: client.transport.isPeerClosed
-                            ? .clientAborted : .upstreamConnectTimeout))
-            }
+            let reason = await client.waitUnlessGone(until: deadline)
+            if reason == .ready { continue }
+            socket.close()
+            return .failure(
+                ForwardingFailure(
+                    reason: reason == nil ? .clientAborted : .upstreamConnectTimeout))
         }
     }
 
@@ -289,12 +289,13 @@ extension Exchange {
                     client: context, socket: socket, host: pool.upstream.tls?.name ?? "",
                     resumption: pool.servers[index].sessions, scratch: state.tlsScratch))
             while try !transport.handshake() {
-                let reason = await client.waiter.wait(until: deadline)
-                if client.transport.isPeerClosed {
+                switch await client.waitUnlessGone(until: deadline) {
+                case .ready: continue
+                case .timedOut: throw .handshakeTimedOut
+                case nil:
                     socket.close()
                     return .failure(ForwardingFailure(reason: .clientAborted))
                 }
-                if reason == .timedOut { throw .handshakeTimedOut }
             }
             state.recorder.secured(
                 upstream: pool.upstream.name, isResumed: transport.session?.isResumed == true)

@@ -116,8 +116,9 @@ extension Exchange {
         let deadline = state.loop.now.advanced(by: LoopKeys.patience)
         while state.keys.attempts(project) == attempts {
             guard state.keys.awaitNext(client.waiter) else { return false }
-            if await client.waiter.wait(until: deadline) == .timedOut { return false }
-            if client.transport.isPeerClosed || state.serving !== serving { return false }
+            guard await client.waitUnlessGone(until: deadline) == .ready,
+                state.serving === serving
+            else { return false }
         }
         return true
     }

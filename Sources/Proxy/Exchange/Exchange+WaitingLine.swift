@@ -15,12 +15,11 @@ extension Exchange {
         }
         state.recorder.upstream(.queued, pool.upstream.name)
         while !place.isCalled {
-            let reason = await client.waiter.wait(until: deadline)
-            let isGone = client.transport.isPeerClosed || client.isAborted
-            if isGone || reason == .timedOut && !place.isCalled {
+            let reason = await client.waitUnlessGone(until: deadline)
+            if reason == nil || reason == .timedOut && !place.isCalled {
                 pool.line.leave(place, isGivenUp: true)
                 return ForwardingFailure(
-                    reason: isGone ? .clientAborted : .upstreamQueueTimeout)
+                    reason: reason == nil ? .clientAborted : .upstreamQueueTimeout)
             }
         }
         pool.line.leave(place, isGivenUp: false)

@@ -66,9 +66,11 @@ extension Exchange {
                 return takes ? nil : ForwardingFailure(reason: .webSocketNotSupported)
             }
             pool.awaitGreeting(lease.server, client.waiter)
-            let reason = await client.waiter.wait(until: deadline)
-            if client.transport.isPeerClosed { return ForwardingFailure(reason: .clientAborted) }
-            if reason == .timedOut { return ForwardingFailure(reason: .upstreamConnectTimeout) }
+            switch await client.waitUnlessGone(until: deadline) {
+            case .ready: continue
+            case .timedOut: return ForwardingFailure(reason: .upstreamConnectTimeout)
+            case nil: return ForwardingFailure(reason: .clientAborted)
+            }
         }
     }
 
