@@ -289,6 +289,7 @@ def portcullis(
     app_check: str,
     access_log: str = "off",
     token_cache: str | None = None,
+    max_connections: int | None = None,
     routes: int = 1,
     claims: str | None = None,
     certificate: Certificate | None = None,
@@ -299,6 +300,7 @@ def portcullis(
     of spent tokens."""
     (run / "state").mkdir(exist_ok=True)
     cache = f'token_cache = "{token_cache}"\n' if token_cache else ""
+    most = f"max_connections = {max_connections}\n" if max_connections else ""
     # The tokens are older than the store, which begins with each run: it records them, and says that it cannot
     # vouch for them. They live for days, too, to be kept.
     replay = (
@@ -323,7 +325,7 @@ max_entries = 400000
 workers = 1
 state_directory = "{run}/state"
 drain_timeout = "1s"
-{cache}
+{cache}{most}
 [log]
 level = "error"
 access = "{access_log}"

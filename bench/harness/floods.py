@@ -13,6 +13,8 @@ from .stage import folder_in_memory, running_backend, running_proxy
 
 # Descriptors that a process needs besides the connections.
 _SPARE = 600
+# Descriptors that Portcullis keeps for itself, at least.
+_RESERVED = 128
 # What an attack costs at its beginning, such as accepting it all, is another figure than what it costs to be under it.
 _SETTLING_SECONDS = 3
 
@@ -24,12 +26,14 @@ class Kind:
     path: str = "/"
     reaches_backend: bool = False
     """Whether each connection has one to the backend, too."""
+    outlasts_time_outs: bool = False
+    """No time-out is over before the measurement is, so nothing is opened anew."""
     is_judged: bool = False
     """Whether tokens are verified: the client that behaves has one."""
 
 
 KINDS = {
-    "silent": Kind(),
+    "silent": Kind(outlasts_time_outs=True),
     "slow_headers": Kind(),
     "slow_bodies": Kind("/upload", reaches_backend=True),
     "slow_readers": Kind("/10mib", reaches_backend=True),
@@ -65,16 +69,18 @@ class Flood:
 
 def possible(wanted: int, kind: Kind) -> int:
     """How many connections the limit of open files allows the proxy; raises it where that may be done."""
-    each = 2 if kind.reaches_backend else 1
+    each = 2.0 if kind.reaches_backend else 1.0
     # Room for those that are opened anew before the end of the old ones is seen.
-    needed = wanted * each * 4 // 3 + _SPARE
+    if not kind.outlasts_time_outs:
+        each *= 4 / 3
+    needed = int(wanted * each) + _SPARE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(hard, needed), max(hard, needed)))
     except (ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _SPARE
-    return min(wanted, limit * 3 // 4 // each)
+    return min(wanted, int(limit / each))
 
 
 def contestants(kind: Kind, count: int) -> list[Contestant]:
@@ -82,7 +88,12 @@ def contestants(kind: Kind, count: int) -> list[Contestant]:
     room = 2 * count + _SPARE
     app_check = "enforce" if kind.is_judged else "off"
     return [
-        portcullis("Portcullis", app_check=app_check, limits=f"connections = {room}"),
+        portcullis(
+            "Portcullis",
+            app_check=app_check,
+            limits=f"connections = {room}",
+            max_connections=min(room, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _RESERVED),
+        ),
         nginx("nginx", connections=room),
     ]
 
