@@ -377,21 +377,24 @@ def test_W9_a_client_that_resets_while_it_waits_frees_the_origin(proxy, client, 
     assert codes == [CANCEL] and proxy.access_of(path)["failure"] == "client_aborted"
 
 
-def test_W9_a_client_that_is_gone_before_its_request_begins_keeps_nobody_waiting(start, deaf):
-    proxy = start(deaf, listener=LISTENER, workers=1, upstream='timeouts = { connect = "60s" }')
-    with Client(proxy.port) as client:
-        # Once a task has served a stream it takes the next one, whoever's that is.
-        assert client.ask("GET", "/nowhere").status == 404
+@pytest.mark.parametrize("limits", ["", 'limits = { connections = 1, queue = 8, queue_timeout = "60s" }'],
+                         ids=["for a connection", "in the queue"])
+def test_W9_a_request_whose_client_is_gone_before_it_begins_does_not_wait(start, deaf, limits):
+    proxy = start(deaf, listener=LISTENER, workers=1, upstream=f'timeouts = {{ connect = "60s" }}\n{limits}')
     connection = h2.connection.H2Connection()
     connection.initiate_connection()
     fields = [(":method", "GET"), (":scheme", "http"), (":path", "/open/x"), (":authority", HOST)]
     connection.send_headers(1, fields, end_stream=True)
-    # So that request and end are there together.
-    proxy.signal(signal.SIGSTOP)
-    with socket.create_connection(("127.0.0.1", proxy.port)) as sock:
-        sock.sendall(connection.data_to_send())
-    proxy.signal(signal.SIGCONT)
-    assert proxy.access_of("/open/x")["failure"] == "client_aborted"
+    with Client(proxy.port) as client:
+        client.begin("GET", "/open/first", end=True)
+        # Once a task has served a stream it takes the next one, whoever's that is.
+        assert client.ask("GET", "/nowhere").status == 404
+        # So that request and end are there together.
+        proxy.signal(signal.SIGSTOP)
+        with socket.create_connection(("127.0.0.1", proxy.port)) as sock:
+            sock.sendall(connection.data_to_send())
+        proxy.signal(signal.SIGCONT)
+        assert proxy.access_of("/open/x")["failure"] == "client_aborted"
 
 
 def test_a_client_that_vanishes_frees_the_origin(proxy, behind):
