@@ -2,7 +2,6 @@
 
 import json
 import os
-import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ _PROCESSES = 4
 _BEAT_SECONDS = 4
 # An attacker has machines of its own: here it gets what the client and the backend leave of their core.
 _LAST = ["taskset", "-c", str(LOAD_CORE), "chrt", "--idle", "0"]
-_JUNK_CONNECTIONS = 64
+JUNK_CONNECTIONS = 64
 # The mean pause of a connection between two requests: 64 of them are about 15,000 requests a second.
 _JUNK_PAUSE_MILLISECONDS = 4
 
@@ -61,11 +60,8 @@ def slow(kind: str, count: int, seconds: float, path: str) -> Iterator[Finish]:
 def junk_tokens(genuine: list[str], folder: Path, seconds: float) -> Iterator[Finish]:
     """Requests with well-formed tokens that nobody signed, all different, from one address."""
     file = folder / "junk.txt"
-    junk = [tampered(token) for token in genuine]
-    # So that a second attack in the same process does not find the first one's refusals.
-    random.shuffle(junk)
-    file.write_text("".join(f"/\t{token}\n" for token in junk))
-    command = [*_LAST, "wrk", "-t1", f"-c{_JUNK_CONNECTIONS}", f"-d{round(seconds) + 2}s"]
+    file.write_text("".join(f"/\t{tampered(token)}\n" for token in genuine))
+    command = [*_LAST, "wrk", "-t1", f"-c{JUNK_CONNECTIONS}", f"-d{round(seconds) + 2}s"]
     command += ["--timeout", "10s", "-s", str(_SCRIPT), f"http://127.0.0.1:{PORT}", "--", str(file)]
     environment = os.environ | {"MEAN_PAUSE_MILLISECONDS": str(_JUNK_PAUSE_MILLISECONDS)}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)

@@ -125,7 +125,7 @@ def flood(kind: str, contestant: Contestant, count: int, seconds: float, setting
     return Flood(
         kind,
         contestant.label,
-        f"{count:,} connections" if not genuine else "64 connections",
+        f"{attackers.JUNK_CONNECTIONS if genuine else count:,} connections",
         calm,
         busy,
         share,
