@@ -8,6 +8,11 @@ internal import Reactor
 /// Safe to be Sendable: it is never changed after `init`, and OpenSSL counts its references
 /// atomically.
 public final class TLSContext: @unchecked Sendable {
+    /// AES-128 first, as in Mozilla's guideline 5.7, BoringSSL and Go: nobody breaks it, and it costs
+    /// a quarter less than AES-256, whose SHA-384 has no instructions of its own either.
+    private static let ciphersOf13 =
+        "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256"
+
     /// Freed in `deinit`.
     let pointer: OpaquePointer
     /// Where the trusted certificates come from, for messages.
@@ -78,6 +83,7 @@ public final class TLSContext: @unchecked Sendable {
         guard let pointer = SSL_CTX_new(method) else { throw Self.outOfMemory() }
         self.pointer = pointer
         self.trustOrigin = trustOrigin
+        if SSL_CTX_set_ciphersuites(pointer, Self.ciphersOf13) != 1 { throw Self.outOfMemory() }
         _ = COpenSSL_SSL_CTX_set_min_proto_version(pointer, TLS1_2_VERSION)
         _ = SSL_CTX_set_options(pointer, COpenSSL_SSL_OP_NO_RENEGOTIATION)
         // A record is read in one system call into OpenSSL's own buffer, which an idle connection

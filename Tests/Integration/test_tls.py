@@ -192,6 +192,29 @@ def test_staples_what_the_authority_said(start, new_origin, authority, api):
     assert "Verify return code: 0 (ok)" in done.stdout
 
 
+AES_128, AES_256 = "AES_128_GCM_SHA256", "AES_256_GCM_SHA384"
+CHACHA = "CHACHA20_POLY1305_SHA256"
+
+
+@pytest.mark.parametrize(
+    "offered, chosen",
+    [([AES_256, CHACHA, AES_128], AES_128), ([AES_256, CHACHA], AES_256),
+     # A client without instructions for AES says so by what it wants first.
+     ([CHACHA, AES_128, AES_256], CHACHA)],
+    ids=["the-cheapest", "what-there-is", "without-aes"])
+def test_the_cipher_and_one_ticket(start, new_origin, authority, api, offered, chosen):
+    proxy = start(new_origin(), listener=listener(api))
+    names = ":".join(f"TLS_{name}" for name in offered)
+    done = subprocess.run(
+        ["openssl", "s_client", "-connect", f"127.0.0.1:{proxy.port}", "-servername", HOST, "-ciphersuites",
+         names, "-CAfile", authority.path, "-ign_eof"],
+        input=request("GET", "/open/a", "Connection: close", host=HOST).decode(), capture_output=True, text=True,
+        timeout=20, check=False)
+    assert "HTTP/1.1 200" in done.stdout
+    assert f"New, TLSv1.3, Cipher is TLS_{chosen}" in done.stdout
+    assert done.stdout.count("Post-Handshake New Session Ticket arrived") == 1
+
+
 # Sessions
 
 

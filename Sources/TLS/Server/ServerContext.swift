@@ -75,9 +75,10 @@ final class ServerContext: @unchecked Sendable {
             COpenSSL_SSL_OP_NO_COMPRESSION | COpenSSL_SSL_OP_CIPHER_SERVER_PREFERENCE
                 | COpenSSL_SSL_OP_PRIORITIZE_CHACHA)
         if settings.usesKernel { _ = SSL_CTX_set_options(pointer, COpenSSL_SSL_OP_ENABLE_KTLS) }
+        let ciphers = "ECDHE+AESGCM+AES128:ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL"
         let groups = "X25519:P-256:P-384"
         return
-            SSL_CTX_set_cipher_list(pointer, "ECDHE+AESGCM:ECDHE+CHACHA20:!aNULL") == 1
+            SSL_CTX_set_cipher_list(pointer, ciphers) == 1
             && (COpenSSL_SSL_CTX_set1_groups_list(pointer, "X25519MLKEM768:" + groups) == 1
                 || COpenSSL_SSL_CTX_set1_groups_list(pointer, groups) == 1)
     }
@@ -125,7 +126,8 @@ final class ServerContext: @unchecked Sendable {
             ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL
     }
 
-    /// Sessions live in tickets alone, so any loop can resume them. They hold what was verified of
+    /// Sessions live in tickets alone, so any loop can resume them: one for a handshake, because a
+    /// client that speaks HTTP/2 opens one connection, and sealing costs. They hold what was verified of
     /// the client, so one that began under other authorities is of no use here.
     private func bindSessions(_ authorities: Authorities?) -> Bool {
         let pointer = context.pointer
@@ -133,6 +135,7 @@ final class ServerContext: @unchecked Sendable {
         // A client certificate is looked at again within the hour.
         SSL_CTX_set_timeout(
             pointer, authorities == nil ? Int(TicketKeys.rotation.components.seconds) : 3600)
+        if SSL_CTX_set_num_tickets(pointer, 1) != 1 { return false }
         let identity = authorities?.digest ?? [0]
         return SSL_CTX_set_session_id_context(pointer, identity, UInt32(identity.count)) == 1
     }

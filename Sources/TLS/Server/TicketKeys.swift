@@ -9,6 +9,11 @@ public final class TicketKeys: Sendable {
     /// How long a key seals; it opens tickets for as long again.
     static let rotation = Duration.seconds(12 * 3600)
 
+    /// Looked up once: OpenSSL would search its providers for each ticket.
+    ///
+    /// Safe to be unchecked: it is only read, and OpenSSL counts its references atomically.
+    private nonisolated(unsafe) static let cipher = EVP_CIPHER_fetch(nil, "AES-256-CBC", nil)
+
     private let keys = Mutex<[Key]>([])
 
     /// Keys that nobody else has.
@@ -61,10 +66,10 @@ public final class TicketKeys: Sendable {
         _ cipher: OpaquePointer, _ mac: OpaquePointer, at now: MonotonicInstant
     ) -> Int32 {
         guard let key = newest(at: now),
-            RAND_bytes(vector, EVP_CIPHER_get_iv_length(EVP_aes_256_cbc())) == 1
+            RAND_bytes(vector, EVP_CIPHER_get_iv_length(Self.cipher)) == 1
         else { return -1 }
         name.update(from: key.bytes, count: Key.nameBytes)
-        return prepare(key, mac) { EVP_EncryptInit_ex(cipher, EVP_aes_256_cbc(), nil, $0, vector) }
+        return prepare(key, mac) { EVP_EncryptInit_ex(cipher, Self.cipher, nil, $0, vector) }
             ? 1 : -1
     }
 
@@ -80,7 +85,7 @@ public final class TicketKeys: Sendable {
         }
         guard let (index, key) = known else { return 0 }
         let isReady = prepare(key, mac) {
-            EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, $0, vector)
+            EVP_DecryptInit_ex(cipher, Self.cipher, nil, $0, vector)
         }
         if !isReady { return -1 }
         return index > 0 || alwaysRenews ? 2 : 1
