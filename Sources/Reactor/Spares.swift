@@ -27,7 +27,7 @@ public struct Spares<Element: AnyObject> {
     }
 
     /// Takes one back, unless there are too many.
-    public mutating func giveBack(_ element: Element) {
+    public mutating func giveBack(_ element: consuming Element) {
         if list.count < limit { list.append(element) }
     }
 

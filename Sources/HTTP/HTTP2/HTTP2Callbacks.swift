@@ -38,38 +38,48 @@ enum HTTP2Callbacks {
         return result == 0 ? made : nil
     }
 
-    /// The session that a callback is for.
-    private static func session(_ context: UnsafeMutableRawPointer?) -> HTTP2Session? {
+    /// Calls `body` with the session that a callback is for; without one, the answer is `other`.
+    ///
+    /// There are thirty calls for a request: to count a reference for each would cost more than most
+    /// of them do.
+    @inline(__always)
+    private static func withSession<Answer>(
+        _ context: UnsafeMutableRawPointer?, or other: Answer, _ body: (HTTP2Session) -> Answer
+    ) -> Answer {
+        guard let context else { return other }
         // Safe: the pointer is the one that `makeSession` gave the library, and the session is alive
         // while it calls the library.
-        context.map { Unmanaged<HTTP2Session>.fromOpaque($0).takeUnretainedValue() }
+        return Unmanaged<HTTP2Session>.fromOpaque(context)._withUnsafeGuaranteedRef(body)
     }
 
     // MARK: Heads
 
     private static let beganHeaders: nghttp2_on_begin_headers_callback = { _, frame, context in
-        guard let session = session(context), let frame = frame?.pointee else { return 0 }
-        let id = frame.hd.stream_id
-        let isRequest =
-            session.role == .server && frame.headers.cat == NGHTTP2_HCAT_REQUEST
-        if isRequest { session.beganHead(of: HTTP2Stream(session: session), id: id) }
-        let stream = isRequest ? nil : session.stream(id)
-        session.beginAssembly(
-            isTrailing: stream?.hasHead == true, answersHandshake: stream?.webSocketKey != nil)
-        return 0
+        guard let frame = frame?.pointee else { return 0 }
+        return withSession(context, or: 0) { session in
+            let id = frame.hd.stream_id
+            let isRequest =
+                session.role == .server && frame.headers.cat == NGHTTP2_HCAT_REQUEST
+            if isRequest {
+                session.beganHead(of: HTTP2Stream(session: session), id: id)
+                session.beginAssembly(isTrailing: false, answersHandshake: false)
+                return 0
+            }
+            let stream = session.stream(id)
+            session.beginAssembly(
+                isTrailing: stream?.hasHead == true,
+                answersHandshake: stream?.webSocketKey != nil)
+            return 0
+        }
     }
 
     private static let gotField: nghttp2_on_header_callback = {
         _, _, name, nameCount, value, valueCount, _, context in
-        guard let context else { return 0 }
-        // Safe: as in `session(_:)`. Of all callbacks this is the one that is called most; counting
-        // a reference to the session each time would be a good part of its cost.
-        return Unmanaged<HTTP2Session>.fromOpaque(context)._withUnsafeGuaranteedRef { session in
-            guard let assembly = session.assembly else { return 0 }
+        withSession(context, or: 0) { session in
             // Safe: the library gives both runs with their lengths, valid during the call.
             let nameBytes = UnsafeBufferPointer(start: name, count: nameCount)
             let valueBytes = UnsafeBufferPointer(start: value, count: valueCount)
-            if assembly.add(nameBytes.span, valueBytes.span) { return 0 }
+            if session.addField(nameBytes.span, valueBytes.span) { return 0 }
             // To go on decoding it would cost more than the connection is worth (RFC 9113, section
             // 10.5.1): a few bytes can stand for a long field that came before.
             session.end(.flood, code: .enhanceYourCalm)
@@ -77,23 +87,24 @@ enum HTTP2Callbacks {
         }
     }
 
-    private static func finishHead(_ session: HTTP2Session, _ frame: nghttp2_frame) -> Int32 {
-        let id = frame.hd.stream_id
-        guard let stream = session.stream(id), let assembly = session.assembly else { return 0 }
-        let isOver = frame.hd.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
+    /// - Returns: false when the block is malformed.
+    private static func finishHead(
+        _ session: HTTP2Session, _ stream: HTTP2Stream, isOver: Bool
+    ) -> Bool {
+        guard let assembly = session.assembly else { return true }
         if stream.hasHead {
-            if assembly.isMalformed { return CNGHTTP2_STREAM_FAILURE }
+            if assembly.isMalformed { return false }
             stream.trailers = assembly.trailers
-            return 0
+            return true
         }
         // No window counts heads: of interim ones that nobody read yet, there are not too many.
-        if stream.headBytes > session.limits.head.bytes { return CNGHTTP2_STREAM_FAILURE }
+        if stream.headBytes > session.limits.head.bytes { return false }
         let isWhole = stream.receiveHead { text in
             session.role == .server
                 ? assembly.writeRequest(into: text)
                 : assembly.writeResponse(into: text, to: stream.webSocketKey)
         }
-        guard isWhole else { return CNGHTTP2_STREAM_FAILURE }
+        guard isWhole else { return false }
         // Interim heads come before the one that content follows.
         let isInterim = session.role == .client && assembly.isInterim
         stream.hasHead = !isInterim
@@ -106,120 +117,135 @@ enum HTTP2Callbacks {
         } else {
             stream.waiter?.wake()
         }
-        return 0
+        return true
     }
 
     // MARK: Frames
 
     private static let beganFrame: nghttp2_on_begin_frame_callback = { _, header, context in
-        guard let session = session(context), let header = header?.pointee else { return 0 }
-        let isIdle: Bool
-        if UInt32(header.type) != NGHTTP2_CONTINUATION.rawValue { session.endedHead() }
-        switch UInt32(header.type) {
-        case NGHTTP2_DATA.rawValue:
-            isIdle =
-                header.length == 0 && header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) == 0
-        case NGHTTP2_HEADERS.rawValue:
-            if !session.expectsHead(of: header.stream_id) { return CNGHTTP2_CALLBACK_FAILURE }
-            session.ended.began(header.stream_id)
-            isIdle = false
-        case NGHTTP2_WINDOW_UPDATE.rawValue: isIdle = !session.allowance.spendWindowUpdate()
-        case NGHTTP2_RST_STREAM.rawValue where session.stream(header.stream_id) != nil:
-            isIdle = false
-            session.ended.noteReset(of: header.stream_id)
-            // One that ends a stream of ours cost us that stream.
-            if session.role == .server && !session.countReset() {
-                return CNGHTTP2_CALLBACK_FAILURE
+        guard let header = header?.pointee else { return 0 }
+        return withSession(context, or: 0) { session in
+            let isIdle: Bool
+            if UInt32(header.type) != NGHTTP2_CONTINUATION.rawValue { session.endedHead() }
+            switch UInt32(header.type) {
+            case NGHTTP2_DATA.rawValue:
+                isIdle =
+                    header.length == 0
+                    && header.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) == 0
+            case NGHTTP2_HEADERS.rawValue:
+                if !session.expectsHead(of: header.stream_id) { return CNGHTTP2_CALLBACK_FAILURE }
+                session.ended.began(header.stream_id)
+                isIdle = false
+            case NGHTTP2_WINDOW_UPDATE.rawValue: isIdle = !session.allowance.spendWindowUpdate()
+            case NGHTTP2_RST_STREAM.rawValue where session.stream(header.stream_id) != nil:
+                isIdle = false
+                session.ended.noteReset(of: header.stream_id)
+                // One that ends a stream of ours cost us that stream.
+                if session.role == .server && !session.countReset() {
+                    return CNGHTTP2_CALLBACK_FAILURE
+                }
+            default: isIdle = true
             }
-        default: isIdle = true
+            return isIdle && !session.countIdleFrame() ? CNGHTTP2_CALLBACK_FAILURE : 0
         }
-        if isIdle && !session.countIdleFrame() { return CNGHTTP2_CALLBACK_FAILURE }
-        return 0
     }
 
     private static let gotFrame: nghttp2_on_frame_recv_callback = { _, frame, context in
-        guard let session = session(context), let frame = frame?.pointee else { return 0 }
-        switch UInt32(frame.hd.type) {
-        case NGHTTP2_HEADERS.rawValue:
-            session.endedHead()
-            let result = finishHead(session, frame)
-            session.endAssembly()
-            if result != 0 {
-                if let stream = session.stream(frame.hd.stream_id) {
-                    session.reset(stream, .protocolError)
-                }
-                return 0
+        guard let frame = frame?.pointee else { return 0 }
+        return withSession(context, or: 0) { session in
+            switch UInt32(frame.hd.type) {
+            case NGHTTP2_HEADERS.rawValue:
+                session.endedHead()
+                session.withStream(frame.hd.stream_id) { gotHead(session, $0, frame.hd) }
+                session.endAssembly()
+            case NGHTTP2_DATA.rawValue:
+                // Padding alone moves nothing either.
+                let isEmpty = frame.hd.length > 0 && frame.hd.length == frame.data.padlen
+                if isEmpty && !session.countIdleFrame() { return CNGHTTP2_CALLBACK_FAILURE }
+                session.withStream(frame.hd.stream_id) { endReceiving($0, frame.hd) }
+            case NGHTTP2_GOAWAY.rawValue: session.isGoingAway = true
+            case NGHTTP2_SETTINGS.rawValue: session.greeted()
+            default: break
             }
-            endReceiving(session, frame)
-        case NGHTTP2_DATA.rawValue:
-            // Padding alone moves nothing either.
-            let isEmpty = frame.hd.length > 0 && frame.hd.length == frame.data.padlen
-            if isEmpty && !session.countIdleFrame() { return CNGHTTP2_CALLBACK_FAILURE }
-            endReceiving(session, frame)
-        case NGHTTP2_GOAWAY.rawValue: session.isGoingAway = true
-        case NGHTTP2_SETTINGS.rawValue: session.greeted()
-        default: break
+            return 0
         }
-        return 0
     }
 
-    private static func endReceiving(_ session: HTTP2Session, _ frame: nghttp2_frame) {
-        guard frame.hd.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0,
-            let stream = session.stream(frame.hd.stream_id)
-        else { return }
+    private static func gotHead(
+        _ session: HTTP2Session, _ stream: HTTP2Stream, _ frame: nghttp2_frame_hd
+    ) {
+        if finishHead(session, stream, isOver: endsStream(frame)) {
+            endReceiving(stream, frame)
+        } else {
+            session.reset(stream, .protocolError)
+        }
+    }
+
+    private static func endsStream(_ frame: nghttp2_frame_hd) -> Bool {
+        frame.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) != 0
+    }
+
+    private static func endReceiving(_ stream: HTTP2Stream, _ frame: nghttp2_frame_hd) {
+        if !endsStream(frame) { return }
         stream.isReceivingOver = true
         stream.waiter?.wake()
     }
 
     private static let gotContent: nghttp2_on_data_chunk_recv_callback = {
         _, _, id, bytes, count, context in
-        guard let session = session(context), let bytes else { return 0 }
-        guard let stream = session.stream(id), !stream.isReceivingUnwanted else {
-            session.consumedUnwanted(count)
+        guard let bytes else { return 0 }
+        return withSession(context, or: 0) { session in
+            guard let stream = session.stream(id), !stream.isReceivingUnwanted else {
+                session.consumedUnwanted(count)
+                return 0
+            }
+            session.allowance.earnIdleFrame()
+            // Safe: the library gives `count` bytes, valid during the call.
+            stream.receive(UnsafeRawBufferPointer(start: bytes, count: count))
             return 0
         }
-        session.allowance.earnIdleFrame()
-        // Safe: the library gives `count` bytes, valid during the call.
-        stream.receive(UnsafeRawBufferPointer(start: bytes, count: count))
-        return 0
     }
 
     private static let closedStream: nghttp2_on_stream_close_callback = {
         _, id, code, context in
-        guard let session = session(context), let stream = session.stream(id) else { return 0 }
-        session.forget(stream)
-        if stream.isReceivingOver { session.ended.noteEnd(of: id) }
-        if stream.isReceivingUnwanted { session.discard(stream) }
-        stream.ended(code)
-        session.streamEnded(code)
-        return 0
+        withSession(context, or: 0) { session in
+            guard let stream = session.stream(id) else { return 0 }
+            session.forget(stream)
+            if stream.isReceivingOver { session.ended.noteEnd(of: id) }
+            if stream.isReceivingUnwanted { session.discard(stream) }
+            stream.ended(code)
+            session.streamEnded(code)
+            return 0
+        }
     }
 
     private static let sentFrame: nghttp2_on_frame_send_callback = { _, frame, context in
-        guard let session = session(context), let frame = frame?.pointee else { return 0 }
-        switch UInt32(frame.hd.type) {
-        case NGHTTP2_DATA.rawValue:
-            session.allowance.earnWindowUpdates()
-            session.allowance.earnIdleFrame()
-            noteEnd(session, frame)
-        case NGHTTP2_HEADERS.rawValue:
-            session.stream(frame.hd.stream_id)?.hasHeadLeft = true
-            noteEnd(session, frame)
-        case NGHTTP2_RST_STREAM.rawValue:
-            let isRefusal = frame.rst_stream.error_code == HTTP2ErrorCode.refusedStream.rawValue
-            if isRefusal && session.role == .server { session.onRefusal() }
-            countBlame(session, frame.rst_stream.error_code)
-        case NGHTTP2_GOAWAY.rawValue where frame.goaway.error_code != 0:
-            // The library ends a connection for what is wrong with its frames without asking.
-            session.failure = session.failure ?? .protocolError
-        default: break
+        guard let frame = frame?.pointee else { return 0 }
+        return withSession(context, or: 0) { session in
+            switch UInt32(frame.hd.type) {
+            case NGHTTP2_DATA.rawValue:
+                session.allowance.earnWindowUpdates()
+                session.allowance.earnIdleFrame()
+                if endsStream(frame.hd) {
+                    session.withStream(frame.hd.stream_id) { $0.hasEndLeft = true }
+                }
+            case NGHTTP2_HEADERS.rawValue:
+                session.withStream(frame.hd.stream_id) { stream in
+                    stream.hasHeadLeft = true
+                    if endsStream(frame.hd) { stream.hasEndLeft = true }
+                }
+            case NGHTTP2_RST_STREAM.rawValue:
+                let isRefusal =
+                    frame.rst_stream.error_code == HTTP2ErrorCode.refusedStream.rawValue
+                if isRefusal && session.role == .server { session.onRefusal() }
+                countBlame(session, frame.rst_stream.error_code)
+            case NGHTTP2_GOAWAY.rawValue where frame.goaway.error_code != 0:
+                // The library ends a connection for what is wrong with its frames without asking.
+                session.failure = session.failure ?? .protocolError
+            default: break
+            }
+            return 0
         }
-        return 0
-    }
-
-    private static func noteEnd(_ session: HTTP2Session, _ frame: nghttp2_frame) {
-        if frame.hd.flags & UInt8(NGHTTP2_FLAG_END_STREAM.rawValue) == 0 { return }
-        session.stream(frame.hd.stream_id)?.hasEndLeft = true
     }
 
     /// A peer that makes us reset streams again and again costs as much as one that resets them
@@ -235,11 +261,19 @@ enum HTTP2Callbacks {
 
     static let readContent: nghttp2_data_source_read_callback = {
         _, id, buffer, length, flags, _, context in
-        guard let session = session(context), let stream = session.stream(id), let buffer else {
-            return Int(CNGHTTP2_STREAM_FAILURE)
+        let failure = Int(CNGHTTP2_STREAM_FAILURE)
+        guard let buffer else { return failure }
+        return withSession(context, or: failure) { session in
+            // Safe: the library gives room for `length` bytes.
+            let room = UnsafeMutableRawBufferPointer(start: buffer, count: length)
+            return session.withStream(id) { read($0, of: session, into: room, flags) } ?? failure
         }
-        // Safe: the library gives room for `length` bytes.
-        let room = UnsafeMutableRawBufferPointer(start: buffer, count: length)
+    }
+
+    private static func read(
+        _ stream: HTTP2Stream, of session: HTTP2Session, into room: UnsafeMutableRawBufferPointer,
+        _ flags: UnsafeMutablePointer<UInt32>?
+    ) -> Int {
         switch stream.pull(into: room) {
         case .nothing:
             stream.isDeferred = true

@@ -23,7 +23,7 @@ public final class HTTP2Memory {
     }
 
     /// Takes a buffer back; what it holds is forgotten.
-    func giveBack(_ buffer: ByteBuffer) {
+    func giveBack(_ buffer: consuming ByteBuffer) {
         buffer.shrink(above: Self.keptBufferSize, to: Self.bufferSize)
         buffers.giveBack(buffer)
     }
@@ -32,7 +32,7 @@ public final class HTTP2Memory {
         heads.take() ?? OutgoingHead()
     }
 
-    func giveBack(_ head: OutgoingHead) {
+    func giveBack(_ head: consuming OutgoingHead) {
         head.reset()
         heads.giveBack(head)
     }
@@ -41,7 +41,7 @@ public final class HTTP2Memory {
         assemblies.take() ?? HeadAssembly(limits: HeadLimits())
     }
 
-    func giveBack(_ assembly: HeadAssembly) {
+    func giveBack(_ assembly: consuming HeadAssembly) {
         assemblies.giveBack(assembly)
     }
 

@@ -40,6 +40,9 @@ public final class HTTP2Session {
     let memory: HTTP2Memory
     /// Where the header block is collected that is under way.
     private(set) var assembly: HeadAssembly?
+    // The same, for the call that is made for each field: counting a reference there would cost more
+    // than adding the field. Safe: set and cleared with `assembly`, and used only within a call.
+    private var fields: Unmanaged<HeadAssembly>?
     /// The streams under way, in no order; the library knows each by a pointer, too.
     private(set) var streams: [HTTP2Stream] = []
     /// Streams for requests of ours whose head was not written yet: the library does not know them.
@@ -56,11 +59,11 @@ public final class HTTP2Session {
     public private(set) var leftoverCount = 0
     private(set) var isAbandoned = false
     /// Streams whose head goes out with the next bytes.
-    private var dueHeads: [HTTP2Stream] = []
+    private var dueHeads = Backlog<HTTP2Stream>()
     private var isOutputAnnounced = false
     private var windowUpdates = 256
     /// Requests that came with the bytes that are being taken.
-    private var arrivals: [HTTP2Stream] = []
+    private var arrivals = Backlog<HTTP2Stream>()
 
     /// A connection whose first bytes are to be exchanged.
     ///
@@ -131,9 +134,9 @@ public final class HTTP2Session {
     /// begins, which is all that a flood of those gets (pitfall W9).
     private func startArrivals() {
         while !arrivals.isEmpty {
-            let streams = arrivals
-            arrivals.removeAll(keepingCapacity: true)
+            let streams = arrivals.take()
             for stream in streams where !stream.isBroken { onRequest(stream) }
+            arrivals.reuse(streams)
         }
     }
 
@@ -241,6 +244,16 @@ public final class HTTP2Session {
         }
     }
 
+    /// Calls `body` with a stream that it does not end; nil when there is none.
+    @inline(__always)
+    func withStream<Result>(_ id: Int32, _ body: (HTTP2Stream) -> Result) -> Result? {
+        if isAbandoned { return nil }
+        // Safe: as in `stream(_:)`, and as `body` ends nothing, the object outlives it.
+        return nghttp2_session_get_stream_user_data(pointer, id).map {
+            Unmanaged<HTTP2Stream>.fromOpaque($0)._withUnsafeGuaranteedRef(body)
+        }
+    }
+
     func beganHead(of stream: HTTP2Stream, id: Int32) {
         headBegan = now
         headStream = id
@@ -251,13 +264,22 @@ public final class HTTP2Session {
         let assembly = self.assembly ?? memory.takeAssembly()
         assembly.limits = limits.head
         assembly.begin(isTrailing: isTrailing, answersHandshake: answersHandshake)
+        fields = Unmanaged.passUnretained(assembly)
         self.assembly = assembly
     }
 
+    /// A field of the block that is under way came.
+    ///
+    /// - Returns: false when it is too much of it.
+    @inline(__always)
+    func addField(_ name: Span<UInt8>, _ value: Span<UInt8>) -> Bool {
+        guard let fields else { return true }
+        return fields._withUnsafeGuaranteedRef { $0.add(name, value) }
+    }
+
     func endAssembly() {
-        guard let assembly else { return }
-        memory.giveBack(assembly)
-        self.assembly = nil
+        fields = nil
+        if let assembly = assembly.take() { memory.giveBack(assembly) }
     }
 
     func endedHead() {
@@ -317,8 +339,8 @@ public final class HTTP2Session {
 
     private func submitDueHeads() {
         if dueHeads.isEmpty { return }
-        let streams = dueHeads
-        dueHeads.removeAll(keepingCapacity: true)
+        let streams = dueHeads.take()
         for stream in streams { stream.submitHead() }
+        dueHeads.reuse(streams)
     }
 }

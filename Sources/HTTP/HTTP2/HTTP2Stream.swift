@@ -174,6 +174,7 @@ public final class HTTP2Stream: Transport {
             if session.role == .client {
                 webSocketKey = head.webSocketKey
                 if webSocketKey != nil { noteWebSocket() }
+                self.head = nil
                 submit(head, hasContent: !isWritingOver)
             } else {
                 isHeadDue = true
@@ -185,16 +186,15 @@ public final class HTTP2Stream: Transport {
 
     /// Sends the head of a response; without content when it is over by now.
     func submitHead() {
-        guard isHeadDue, resetCode == nil, let head else { return }
+        guard isHeadDue, resetCode == nil, let head = head.take() else { return }
         isHeadDue = false
         let isAlone = isWritingOver && outgoing.isEmpty && trailersToSend.isEmpty
         submit(head, hasContent: !isAlone)
     }
 
-    private func submit(_ head: OutgoingHead, hasContent: Bool) {
+    private func submit(_ head: consuming OutgoingHead, hasContent: Bool) {
         session.submit(head, on: self, hasContent: hasContent)
         session.memory.giveBack(head)
-        self.head = nil
     }
 
     private func takeContent(_ bytes: UnsafeRawBufferPointer) -> Int {

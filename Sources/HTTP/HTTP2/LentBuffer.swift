@@ -42,9 +42,7 @@ struct LentBuffer {
 
     /// Forgets what waits.
     mutating func giveBack(to memory: HTTP2Memory) {
-        guard let buffer else { return }
-        memory.giveBack(buffer)
-        self.buffer = nil
+        if let buffer = buffer.take() { memory.giveBack(buffer) }
     }
 
     private mutating func borrowed(from memory: HTTP2Memory) -> ByteBuffer {

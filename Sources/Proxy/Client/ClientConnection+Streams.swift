@@ -6,7 +6,7 @@ extension ClientConnection {
     /// Serves another stream with the task that served one before: `run` goes on with it.
     func adopt(_ stream: HTTP2Stream, of connection: ClientConnection) {
         transport = stream
-        listener = connection.listener
+        if listener !== connection.listener { listener = connection.listener }
         peer = connection.peer
         session = connection.session
         stream.waiter = waiter

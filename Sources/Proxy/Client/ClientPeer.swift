@@ -3,8 +3,8 @@ internal import HTTP
 internal import Policy
 internal import Reactor
 
-/// Who a client connection is from.
-struct ClientPeer {
+/// Who a client connection is from. All its requests share the object.
+final class ClientPeer {
     /// The IP address: who the connection came from, or who a PROXY header says that it is passed on
     /// for. Nil on a local socket.
     private(set) var address: IPAddress?
@@ -27,7 +27,7 @@ struct ClientPeer {
     /// Takes over what a load balancer says about the peer.
     ///
     /// - Returns: the address that it names; nil when it names none.
-    mutating func adopt(_ header: ProxyHeader, listener: ServedListener) -> IPAddress? {
+    func adopt(_ header: ProxyHeader, listener: ServedListener) -> IPAddress? {
         // A balancer's own connections, such as health checks, have the peer that they have.
         if header.origin == .balancer { return nil }
         balancerHost = host

@@ -157,9 +157,10 @@ final class Exchange {
         protocolToken = nil
         record.reset()
         record.startedAt = state.loop.wallMicroseconds
-        record.listener = client.listener.name
-        record.clientAddress = client.peer.host
-        record.session = client.session
+        // Mostly what they are already, and each assignment counts two references.
+        if record.listener != client.listener.name { record.listener = client.listener.name }
+        if record.clientAddress != client.peer.host { record.clientAddress = client.peer.host }
+        if record.session !== client.session { record.session = client.session }
         if let balancer = client.peer.balancerHost { record.peerAddress = balancer }
         if client.transport.carriesOneMessage { record.protocolVersion = "http/2" }
         state.identifiers.next(into: &record.requestID)
@@ -244,7 +245,9 @@ final class Exchange {
         let bytes = input.pinnedBytes
         // A preflight asks on behalf of the request that will follow, so that one's route answers
         // it.
-        let asked = head.isPreflight ? head.fields.first(.accessControlRequestMethod)?.value : nil
+        // Asked first of all what costs nothing: most requests are no such thing.
+        let isPreflight = head.method == .options && head.isPreflight
+        let asked = isPreflight ? head.fields.first(.accessControlRequestMethod)?.value : nil
         let method = bytes.slice(asked ?? head.methodName)
         let host = head.target.host
         let routes = serving.table

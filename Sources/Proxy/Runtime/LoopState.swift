@@ -78,7 +78,7 @@ final class LoopState {
     private var connections: [ClientConnection] = []
     /// Tasks that served a stream of HTTP/2 and wait for another.
     private var resting = Spares<ClientConnection>(limit: restingLimit)
-    private var flushes: [HTTP2Link] = []
+    private var flushes = Backlog<HTTP2Link>()
 
     init(
         loop: EventLoop, serving: ServingConfiguration, keys: KeySnapshot,
@@ -185,7 +185,7 @@ final class LoopState {
     }
 
     /// Takes an exchange back. What it still holds of a request is forgotten.
-    func giveBack(_ exchange: Exchange) {
+    func giveBack(_ exchange: consuming Exchange) {
         exchange.shrink()
         spareExchanges.giveBack(exchange)
     }
@@ -240,9 +240,9 @@ final class LoopState {
     func flushConnections() {
         // What is sent may call for more, and nothing else would wake the loop for that.
         while !flushes.isEmpty {
-            let due = flushes
-            flushes.removeAll(keepingCapacity: true)
+            let due = flushes.take()
             for link in due { link.flush() }
+            flushes.reuse(due)
         }
     }
 
