@@ -26,11 +26,13 @@ extension ClientConnection {
             state.giveBack(exchange)
             return .end
         }
+        // It stays what it is until the request is served.
+        let transport = transport
         let patience = state.loop.now.advanced(byNanoseconds: Self.taskIdleNanoseconds)
         var reason = WakeReason.ready
         while !isAborted {
             // TLS may have something to say that is no request: a ticket, a new key.
-            if session != nil { _ = try? transport.flush() }
+            if session != nil && !transport.carriesOneMessage { _ = try? transport.flush() }
             if transport.isReadable {
                 let exchange = state.takeExchange()
                 switch try? transport.read(into: exchange.input) {

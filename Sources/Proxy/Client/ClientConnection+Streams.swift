@@ -10,7 +10,8 @@ extension ClientConnection {
         peer = connection.peer
         session = connection.session
         stream.waiter = waiter
-        open()
+        idleSince = state.loop.now
+        state.began(self)
         isResting = false
         waiter.wake()
     }
@@ -26,7 +27,7 @@ extension ClientConnection {
             state.ended(self)
             dropLeftover()
             transport.close()
-            transport = ClosedTransport.shared
+            transport = state.closedTransport
             session = nil
             isAborted = false
             isDismissed = false

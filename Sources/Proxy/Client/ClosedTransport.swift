@@ -1,12 +1,8 @@
 internal import Reactor
 
-/// What a connection holds that has nothing to serve now.
-///
-/// Safe to be Sendable: it has no state.
-final class ClosedTransport: Transport, Sendable {
-    /// One is enough.
-    static let shared = ClosedTransport()
-
+/// What a connection holds that has nothing to serve now. One is enough for a loop; one for all would
+/// have the loops count its references on one line of memory.
+final class ClosedTransport: Transport {
     var waiter: Waiter? {
         get { nil }
         set { _ = newValue }

@@ -24,6 +24,9 @@ struct Transaction {
         case clientBody, upstreamIntake, answerHead, answerBody, clientIntake
     }
 
+    /// The connection to the client. It stays what it is for as long as the transaction lasts, and
+    /// asking the client for it counts a reference each time.
+    let client: any Transport
     /// The connection to the server.
     let server: any Transport
     /// The server's pool, for its time-outs.
@@ -69,14 +72,14 @@ extension Exchange {
         _ upload: inout BodyRelay
     ) async -> TransactionEnd {
         var transaction = Transaction(
-            server: server, pool: pool, lastProgress: state.loop.now)
+            client: client.transport, server: server, pool: pool, lastProgress: state.loop.now)
         while true {
             transaction.obstacle = .answerHead
             transaction.isPausing = false
-            if let end = sendMore(client, &transaction, &upload) { return end }
+            if let end = sendMore(&transaction, &upload) { return end }
             if let end = receiveHead(client, &transaction) { return end }
             if transaction.isSwitched { return await tunnel(client, transaction) }
-            if let end = receiveMore(client, &transaction) { return end }
+            if let end = receiveMore(&transaction) { return end }
 
             let activity = upload.activity &+ (transaction.download?.activity ?? 0)
             if activity != transaction.activity {
@@ -90,8 +93,8 @@ extension Exchange {
             // Looked at before the wait, not after it: a client that sent its request and closed at
             // once woke nobody. While a body is still to come, its end or its lack shows when it is
             // read.
-            if client.transport.isPeerClosed
-                && (!transaction.isUploading || client.transport.isBroken)
+            if transaction.client.isPeerClosed
+                && (!transaction.isUploading || transaction.client.isBroken)
             {
                 return clientIsGone()
             }
@@ -113,11 +116,11 @@ extension Exchange {
     // MARK: Towards the server
 
     private func sendMore(
-        _ client: ClientConnection, _ transaction: inout Transaction, _ upload: inout BodyRelay
+        _ transaction: inout Transaction, _ upload: inout BodyRelay
     ) -> TransactionEnd? {
         if !transaction.isUploading { return nil }
         switch upload.advance(
-            from: client.transport, input, to: transaction.server, upstreamOutput)
+            from: transaction.client, input, to: transaction.server, upstreamOutput)
         {
         case .complete:
             transaction.isUploading = false
@@ -183,7 +186,7 @@ extension Exchange {
     {
         if answer.status == 101 { return takeSwitch(&transaction) }
         // To a client of HTTP/2 it would say that the WebSocket is open (RFC 8441, section 5).
-        if head.wantsWebSocket && client.transport.carriesOneMessage && answer.isSuccess {
+        if head.wantsWebSocket && transaction.client.carriesOneMessage && answer.isSuccess {
             return .failed(.upstreamProtocol)
         }
         if answer.isInformational {
@@ -192,7 +195,7 @@ extension Exchange {
             writeInterimHead()
             upstreamInput.consume(answer.length)
             transaction.parser.reset()
-            return sendOutput(client) ? nil : clientIsGone()
+            return sendOutput(transaction.client) ? nil : clientIsGone()
         }
         let framing = writeAnswerHead(
             client, isBodyOutstanding: transaction.isUploading || transaction.hasUploadBroken)
@@ -217,17 +220,15 @@ extension Exchange {
         return nil
     }
 
-    private func receiveMore(_ client: ClientConnection, _ transaction: inout Transaction)
-        -> TransactionEnd?
-    {
+    private func receiveMore(_ transaction: inout Transaction) -> TransactionEnd? {
         guard
             let progress = transaction.download?.advance(
-                from: transaction.server, upstreamInput, to: client.transport, output)
+                from: transaction.server, upstreamInput, to: transaction.client, output)
         else { return nil }
         record.bytesOut = transaction.download?.contentBytes ?? 0
         switch progress {
         case .complete:
-            client.transport.finishMessage(trailers: transaction.download?.trailers ?? [])
+            transaction.client.finishMessage(trailers: transaction.download?.trailers ?? [])
             return completed(transaction)
         case .needsSource:
             if !transaction.isUploading { transaction.obstacle = .answerBody }
@@ -302,10 +303,10 @@ extension Exchange {
 
     /// Sends what is in `output`; what the client does not take now goes out with what follows.
     /// False when the client is gone.
-    private func sendOutput(_ client: ClientConnection) -> Bool {
+    private func sendOutput(_ client: any Transport) -> Bool {
         while !output.isEmpty {
             let result = try? output.withUnsafeBytes { bytes throws(Errno) in
-                try client.transport.write(bytes)
+                try client.write(bytes)
             }
             guard let result else { return false }
             guard case .bytes(let count) = result else { return true }

@@ -66,6 +66,8 @@ final class LoopState {
     /// Whose turn it is to begin the requests that came all at once.
     let requestTurns = RequestTurns()
     private var refusedHeaders = RefusedHeaders()
+    /// What those hold that wait for another stream.
+    let closedTransport = ClosedTransport()
     /// Room for the bytes of WebSockets, whose tasks may run while `scratch` is in use.
     let tunnelScratch = ByteBuffer(capacity: TunnelLeg.chunk)
     /// Starts a task that runs a connection.
