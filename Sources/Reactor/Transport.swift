@@ -19,6 +19,9 @@ public protocol Transport: AnyObject {
     /// be asked.
     var isRefused: Bool { get }
 
+    /// The transport broke because what the peer sends is no message.
+    var isMalformed: Bool { get }
+
     /// The connection works, and should end after what is under way.
     var isDueToEnd: Bool { get }
 
@@ -83,6 +86,7 @@ extension Transport {
     public var carriesOneMessage: Bool { false }
     public var hasContent: Bool { false }
     public var isRefused: Bool { false }
+    public var isMalformed: Bool { false }
     public var isDueToEnd: Bool { false }
     public var trailers: [(name: [UInt8], value: [UInt8])] { [] }
     public func finishMessage(trailers: [(name: [UInt8], value: [UInt8])]) {}

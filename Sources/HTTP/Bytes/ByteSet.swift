@@ -42,6 +42,9 @@ struct ByteSet: Sendable {
     static let alphanumeric = ByteSet(
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
+    /// tchar without capitals, which HTTP/2 has no use for (RFC 9113, section 8.2.1).
+    static let smallToken = ByteSet("abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~")
+
     /// tchar of RFC 9110, section 5.6.2.
     static let token = alphanumeric.union(ByteSet("!#$%&'*+-.^_`|~"))
 }

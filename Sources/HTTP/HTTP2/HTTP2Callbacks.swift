@@ -27,6 +27,10 @@ enum HTTP2Callbacks {
         // Resets have a budget of ours, which knows what else the connection does.
         nghttp2_option_set_stream_reset_rate_limit(option, 1 << 20, 1 << 20)
         nghttp2_option_set_peer_max_concurrent_streams(option, 100)
+        // What a message may be is judged once, by us: the library drops fields with characters
+        // that may not be there without a word, and looks at each byte that a parser of ours looks
+        // at again.
+        nghttp2_option_set_no_http_messaging(option, 1)
         // Safe: unretained, because the session owns the library's object and frees it first.
         let context = Unmanaged.passUnretained(session).toOpaque()
         var made: OpaquePointer?
@@ -87,26 +91,32 @@ enum HTTP2Callbacks {
         }
     }
 
-    /// - Returns: false when the block is malformed.
+    /// - Returns: false when the message is malformed.
     private static func finishHead(
         _ session: HTTP2Session, _ stream: HTTP2Stream, isOver: Bool
     ) -> Bool {
         guard let assembly = session.assembly else { return true }
         if stream.hasHead {
-            if assembly.isMalformed { return false }
+            if assembly.isMalformed || !isOver || !stream.tally.isComplete { return false }
             stream.trailers = assembly.trailers
             return true
         }
         // No window counts heads: of interim ones that nobody read yet, there are not too many.
         if stream.headBytes > session.limits.head.bytes { return false }
+        // Interim heads come before the one that content follows.
+        let isInterim = session.role == .client && assembly.isInterim
+        if isInterim {
+            if isOver || assembly.contentLength != nil { return false }
+        } else {
+            stream.tally = tally(of: assembly, on: stream, session.role)
+            if isOver && !stream.tally.isComplete { return false }
+        }
         let isWhole = stream.receiveHead { text in
             session.role == .server
                 ? assembly.writeRequest(into: text)
                 : assembly.writeResponse(into: text, to: stream.webSocketKey)
         }
         guard isWhole else { return false }
-        // Interim heads come before the one that content follows.
-        let isInterim = session.role == .client && assembly.isInterim
         stream.hasHead = !isInterim
         stream.hasContent = !isOver
         stream.isReceivingOver = isOver
@@ -118,6 +128,15 @@ enum HTTP2Callbacks {
             stream.waiter?.wake()
         }
         return true
+    }
+
+    /// What the content of a message has to come to.
+    private static func tally(
+        of assembly: HeadAssembly, on stream: HTTP2Stream, _ role: HTTP2Session.Role
+    ) -> ContentTally {
+        // The length is that of what is not sent (RFC 9110, section 8.6).
+        let isEmpty = role == .client && (stream.requestMethod == .head || assembly.saysNothing)
+        return ContentTally(declared: isEmpty ? 0 : assembly.contentLength)
     }
 
     // MARK: Frames
@@ -162,7 +181,7 @@ enum HTTP2Callbacks {
                 // Padding alone moves nothing either.
                 let isEmpty = frame.hd.length > 0 && frame.hd.length == frame.data.padlen
                 if isEmpty && !session.countIdleFrame() { return CNGHTTP2_CALLBACK_FAILURE }
-                session.withStream(frame.hd.stream_id) { endReceiving($0, frame.hd) }
+                session.withStream(frame.hd.stream_id) { endContent(session, $0, frame.hd) }
             case NGHTTP2_GOAWAY.rawValue: session.isGoingAway = true
             case NGHTTP2_SETTINGS.rawValue: session.greeted()
             default: break
@@ -174,10 +193,23 @@ enum HTTP2Callbacks {
     private static func gotHead(
         _ session: HTTP2Session, _ stream: HTTP2Stream, _ frame: nghttp2_frame_hd
     ) {
+        if stream.isMalformed { return }
         if finishHead(session, stream, isOver: endsStream(frame)) {
             endReceiving(stream, frame)
         } else {
-            session.reset(stream, .protocolError)
+            session.refuse(stream)
+        }
+    }
+
+    private static func endContent(
+        _ session: HTTP2Session, _ stream: HTTP2Stream, _ frame: nghttp2_frame_hd
+    ) {
+        if !endsStream(frame) || stream.isMalformed { return }
+        // What nobody reads was not counted.
+        if stream.tally.isComplete || stream.isReceivingUnwanted {
+            endReceiving(stream, frame)
+        } else {
+            session.refuse(stream)
         }
     }
 
@@ -195,7 +227,9 @@ enum HTTP2Callbacks {
         _, _, id, bytes, count, context in
         guard let bytes else { return 0 }
         return withSession(context, or: 0) { session in
-            guard let stream = session.stream(id), !stream.isReceivingUnwanted else {
+            guard let stream = session.stream(id), !stream.isReceivingUnwanted,
+                session.counts(count, on: stream)
+            else {
                 session.consumedUnwanted(count)
                 return 0
             }

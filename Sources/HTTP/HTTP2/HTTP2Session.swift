@@ -313,6 +313,23 @@ public final class HTTP2Session {
         hasOutput()
     }
 
+    /// The peer's message is malformed: nothing of it counts any more (RFC 9113, section 8.1.1).
+    func refuse(_ stream: HTTP2Stream) {
+        if stream.isMalformed { return }
+        stream.isMalformed = true
+        reset(stream, .protocolError)
+    }
+
+    /// Content came for a stream.
+    ///
+    /// - Returns: false when it is none of its message.
+    func counts(_ count: Int, on stream: HTTP2Stream) -> Bool {
+        if stream.isMalformed { return false }
+        if stream.hasHead && stream.tally.add(count) { return true }
+        refuse(stream)
+        return false
+    }
+
     func leftOver(_ stream: HTTP2Stream) {
         if stream.place >= 0 { leftoverCount += 1 }
     }

@@ -39,6 +39,10 @@ public final class HTTP2Stream: Transport {
     var resetCode: UInt32?
     /// A head or trailer fields were given to the application.
     var hasHead = false
+    /// What the content of the peer's message comes to.
+    var tally = ContentTally()
+    /// The peer's message is none, and the stream is being reset for it.
+    public internal(set) var isMalformed = false
     /// The library waits to be told that there is content again.
     var isDeferred = false
     /// The answer is out, and nobody reads what is still to come of the request.
@@ -53,7 +57,7 @@ public final class HTTP2Stream: Transport {
     var quietLooks = 0
     private var isHeadDue = false
 
-    private var requestMethod = Method.get
+    private(set) var requestMethod = Method.get
     private(set) var opensWebSocket = false
     private var isHeadWritten = false
     private var contentLeft: UInt64?
@@ -172,6 +176,7 @@ public final class HTTP2Stream: Transport {
             case .chunked, .untilClose: break
             }
             if session.role == .client {
+                if head.isHeadRequest { noteRequestMethod(.head) }
                 webSocketKey = head.webSocketKey
                 if webSocketKey != nil { noteWebSocket() }
                 self.head = nil

@@ -23,6 +23,8 @@ package final class HeadAssembly {
     private var hasHost = false
     private var pseudoFields: PseudoFields = []
     private var hasScheme = false
+    /// What Content-Length says; nil where it is not there.
+    private(set) var contentLength: UInt64?
     /// A field that is no pseudo-header field has come, behind which none may.
     private var hasPlainField = false
     private var answersHandshake = false
@@ -54,6 +56,7 @@ package final class HeadAssembly {
         hasHost = false
         pseudoFields = []
         hasScheme = false
+        contentLength = nil
         hasPlainField = false
         self.answersHandshake = answersHandshake
         count = 0
@@ -75,8 +78,7 @@ package final class HeadAssembly {
             if isTrailing { isMalformed = true }
             return size < 16 * limits.bytes && count < 16 * limits.fields
         }
-        // The parser judges the characters of a head, and nobody else those of a trailer section.
-        guard isOneLine(value) && (!isTrailing || value.isText) else {
+        guard isValue(value) else {
             isMalformed = true
             return true
         }
@@ -132,22 +134,29 @@ package final class HeadAssembly {
 
     private func addField(_ name: Span<UInt8>, _ value: Span<UInt8>) {
         hasPlainField = true
-        if name.isEmpty || name.endOfToken(from: 0) != name.count {
+        let known = KnownField(plainName: name)
+        guard isName(name), isProper(known, value) else {
             isMalformed = true
             return
         }
-        switch KnownField(plainName: name) {
-        case .connection, .keepAlive, .proxyConnection, .transferEncoding, .upgrade,
-            .http2Settings:
-            isMalformed = true
-        case .te where !value.equals("trailers"): isMalformed = true
+        switch known {
         // What a handshake of HTTP/1.1 consists of, or makes impossible (RFC 8441, section 5).
         case .webSocketKey where isTunnel, .webSocketAccept where isTunnel || answersHandshake:
             return
         case .contentLength where isTunnel: isMalformed = true
+        // An empty answer needs none, and some servers send it all the same.
+        case .contentLength where isNoContent:
+            if !value.equals("0") { isMalformed = true }
         // The library does not count the content of what answers a CONNECT, so its end delimits it:
         // on a connection of HTTP/1.1 more than was announced would be the next answer.
         case .contentLength where answersHandshake: return
+        case .contentLength:
+            guard contentLength == nil, let length = value.decimalValue else {
+                isMalformed = true
+                return
+            }
+            contentLength = length
+            lines.appendField(name, value)
         case .host:
             if hasHost { isMalformed = true }
             hasHost = true
@@ -160,8 +169,26 @@ package final class HeadAssembly {
         }
     }
 
+    /// RFC 9113, section 8.2.1.
+    private func isName(_ name: Span<UInt8>) -> Bool {
+        var index = 0
+        while index < name.count, ByteSet.smallToken.contains(name[index]) { index &+= 1 }
+        return index > 0 && index == name.count
+    }
+
+    /// RFC 9113, section 8.2.2: a message says nothing about its connection.
+    private func isProper(_ field: KnownField, _ value: Span<UInt8>) -> Bool {
+        switch field {
+        case .connection, .keepAlive, .proxyConnection, .transferEncoding, .upgrade,
+            .http2Settings:
+            false
+        case .te: value.equals("trailers")
+        default: true
+        }
+    }
+
     private func addTrailer(_ name: Span<UInt8>, _ value: Span<UInt8>) {
-        guard !name.isEmpty, name.endOfToken(from: 0) == name.count else {
+        guard isName(name), isProper(KnownField(plainName: name), value) else {
             isMalformed = true
             return
         }
@@ -177,6 +204,11 @@ package final class HeadAssembly {
         let special = special
         return !status.isEmpty && special.bytes[Int(status.start)] == UInt8(ascii: "1")
     }
+
+    /// The block is the head of an answer that has no content (RFC 9110, section 6.4.1).
+    var saysNothing: Bool { isNoContent || isKept(status, "304") }
+
+    private var isNoContent: Bool { isKept(status, "204") }
 
     /// The block is the head of a HEAD request.
     var isHeadRequest: Bool { isKept(method, "HEAD") }
@@ -196,10 +228,16 @@ package final class HeadAssembly {
     ///
     /// - Returns: false when the request is malformed (RFC 9113, section 8.1.1).
     package func writeRequest(into text: ByteBuffer) -> Bool {
-        if isMalformed || method.isEmpty { return false }
+        if isMalformed || method.isEmpty || pseudoFields.contains(.status) { return false }
         if isTunnel { return isHandshake && writeHandshake(into: text) }
+        if !hasAuthority && !hasHost { return false }
         let isConnect = isKept(method, "CONNECT")
-        if !isConnect && (!hasScheme || path.isEmpty || !isOriginForm) { return false }
+        if isConnect {
+            // RFC 9113, section 8.5.
+            if !hasAuthority || !pseudoFields.isDisjoint(with: [.scheme, .path]) { return false }
+        } else if !hasScheme || path.isEmpty || !isOriginForm {
+            return false
+        }
         if hasHost && hasAuthority && !isSameAuthority { return false }
         if !hasAuthority { authority = host }
         let special = special
@@ -246,7 +284,10 @@ package final class HeadAssembly {
     /// - Parameter key: Of an extended CONNECT of ours (RFC 8441, section 5).
     /// - Returns: false when the response is malformed.
     package func writeResponse(into text: ByteBuffer, to key: [UInt8]? = nil) -> Bool {
-        if isMalformed || status.count != 3 { return false }
+        // 101 belongs to another protocol (RFC 9113, section 8.6).
+        if isMalformed || pseudoFields != .status || status.count != 3 || isKept(status, "101") {
+            return false
+        }
         let special = special
         text.reserve(lines.count + 64)
         if let key, special.bytes[Int(status.start)] == UInt8(ascii: "2") {
@@ -296,11 +337,10 @@ package final class HeadAssembly {
 
     // MARK: Characters
 
-    /// A line feed would be the end of the line in the text; blanks at the ends would be lost.
-    private func isOneLine(_ value: Span<UInt8>) -> Bool {
-        value.isEmpty
-            || !value[0].isBlank && !value[value.count - 1].isBlank
-                && value.firstLineFeed(from: 0, to: value.count) == nil
+    /// RFC 9113, section 8.2.1, and no other control character either. A line feed would be the end
+    /// of the line in the text; blanks at the ends would be lost.
+    private func isValue(_ value: Span<UInt8>) -> Bool {
+        value.isEmpty || !value[0].isBlank && !value[value.count - 1].isBlank && value.isText
     }
 
     private func isUnbroken(_ value: Span<UInt8>) -> Bool {

@@ -129,6 +129,12 @@ final class OutgoingHead {
         return try parser.parse(bytes, into: &head) && head.wantsWebSocket
     }
 
+    /// The head is that of a HEAD request.
+    var isHeadRequest: Bool {
+        let text = text
+        return text.bytes.slice(method).equals(exactly: "HEAD")
+    }
+
     /// The key of the handshake that the head is; nil where it is none.
     var webSocketKey: [UInt8]? {
         guard asksForWebSocket, let key = lines.first(.webSocketKey) else { return nil }

@@ -131,6 +131,8 @@ extension Exchange {
         case .needsSource: transaction.obstacle = .clientBody
         case .needsSink: transaction.obstacle = .upstreamIntake
         case .pausing: transaction.isPausing = true
+        case .sourceFailed where transaction.client.isMalformed:
+            return broken(.malformed, transaction)
         case .sourceFailed: return clientIsGone()
         case .malformed(let error):
             record.malformed = error.kind
@@ -177,6 +179,7 @@ extension Exchange {
 
     /// The server ended the dialogue before its answer was there.
     private func brokenOff(_ transaction: Transaction) -> TransactionEnd {
+        if transaction.server.isMalformed { return .failed(.upstreamProtocol) }
         if !upstreamInput.isEmpty || transaction.interimCount > 0 { return .failed(.upstreamReset) }
         return transaction.server.isRefused ? .refused : .unanswered
     }
@@ -235,6 +238,8 @@ extension Exchange {
         case .needsSink: transaction.obstacle = .clientIntake
         case .pausing: transaction.isPausing = true
         case .sinkFailed: return clientIsGone()
+        case .sourceFailed where transaction.server.isMalformed:
+            return brokenAnswer(.upstreamProtocol, transaction)
         case .sourceFailed, .tooLarge: return brokenAnswer(.upstreamReset, transaction)
         case .malformed(let error):
             record.malformed = error.kind
