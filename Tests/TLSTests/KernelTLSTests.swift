@@ -81,20 +81,8 @@ struct KernelTLSTests {
         let context = try TLSContext.client(trust: .certificates(inFile: mint.file))
         let kernel = kernel
         let resident = try StandIn.use(kernel) { try TestLoop() }
-        try await resident.run { resident in
-            let waiter = Waiter(loop: resident.loop)
-            let pair = try await SocketPair.connect(loop: resident.loop, waiter: waiter)
-            let near = TLSTransport(
-                try TLSStream(client: context, socket: pair.near, host: "localhost"))
-            let far = TLSTransport(
-                try TLSStream(
-                    server: server, socket: pair.far, scratch: ByteBuffer(capacity: 1024)))
-            while true {
-                let isNearDone = try near.handshake()
-                if try far.handshake() && isNearDone { break }
-                _ = await waiter.wait()
-            }
-            try await body(near, far, pair.near, waiter)
+        try await TLSPair.with(server, context, on: resident) { pair, waiter in
+            try await body(pair.near, pair.far, pair.near.socket, waiter)
         }
     }
 

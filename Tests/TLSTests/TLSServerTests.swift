@@ -17,28 +17,23 @@ struct TLSServerTests {
         CertificateFiles(try mint.issue(names))
     }
 
-    /// Both ends of a handshake, on one loop.
+    /// What a handshake tells both ends.
     private func shake(
         _ server: TLSServer, _ client: TLSContext, host: String
     ) async throws -> (server: TLSSession, client: TLSSession) {
-        let resident = try TestLoop()
-        return try await resident.run { resident in
-            let waiter = Waiter(loop: resident.loop)
-            let pair = try await SocketPair.connect(loop: resident.loop, waiter: waiter)
-            let scratch = ByteBuffer(capacity: 1024)
-            let near = try TLSStream(client: client, socket: pair.near, host: host)
-            let far = try TLSStream(server: server, socket: pair.far, scratch: scratch)
-            var isNearDone = false
-            var isFarDone = false
-            while !isNearDone || !isFarDone {
-                if !isNearDone { isNearDone = try near.handshake() }
-                if !isFarDone { isFarDone = try far.handshake() }
-                #expect(scratch.isEmpty)
-                if isNearDone && isFarDone { break }
-                _ = await waiter.wait(until: resident.loop.now.advanced(by: .seconds(5)))
-            }
-            return (far.session, near.session)
+        try await TLSPair.with(server, client, host: host, on: try TestLoop()) { pair, _ in
+            (try #require(pair.far.session), try #require(pair.near.session))
         }
+    }
+
+    /// Both ends of a connection after its handshake.
+    private func withPair<R: Sendable>(
+        _ body: @Sendable (TLSPair, Waiter) async throws -> R
+    ) async throws -> R {
+        let server = try TLSServer(
+            TLSServerSettings(certificates: [try files(["DNS:localhost"])]), tickets: TicketKeys())
+        let client = try TLSContext.client(trust: .certificates(inFile: mint.file))
+        return try await TLSPair.with(server, client, on: try TestLoop(), body)
     }
 
     @Test(
@@ -99,23 +94,8 @@ struct TLSServerTests {
         "what a slow reader does not take is sent later, and the buffer of the loop is free at once"
     )
     func backPressure() async throws {
-        let server = try TLSServer(
-            TLSServerSettings(certificates: [try files(["DNS:localhost"])]), tickets: TicketKeys())
-        let context = try TLSContext.client(trust: .certificates(inFile: mint.file))
-        let resident = try TestLoop()
-        let received = try await resident.run { resident in
-            let waiter = Waiter(loop: resident.loop)
-            let pair = try await SocketPair.connect(loop: resident.loop, waiter: waiter)
-            let scratch = ByteBuffer(capacity: 1024)
-            let near = TLSTransport(
-                try TLSStream(client: context, socket: pair.near, host: "localhost"))
-            let far = TLSTransport(
-                try TLSStream(server: server, socket: pair.far, scratch: scratch))
-            while true {
-                let isNearDone = try near.handshake()
-                if try far.handshake() && isNearDone { break }
-                _ = await waiter.wait()
-            }
+        let received = try await withPair { pair, waiter in
+            let (near, far) = (pair.near, pair.far)
             let bytes = [UInt8](repeating: 7, count: 1 << 16)
             var written = 0
             // Until the socket is full: then nothing more is taken.
@@ -123,7 +103,7 @@ struct TLSServerTests {
                 guard case .bytes(let count) = try bytes.withUnsafeBytes({ try far.write($0) })
                 else { break }
                 written += count
-                #expect(scratch.isEmpty)
+                #expect(pair.scratch.isEmpty)
             }
             #expect(try bytes.withUnsafeBytes { try far.write($0) } == .wouldBlock)
             var count = 0
@@ -151,23 +131,8 @@ struct TLSServerTests {
 
     @Test("several records that came at once are all readable without another event")
     func bufferedRecords() async throws {
-        let server = try TLSServer(
-            TLSServerSettings(certificates: [try files(["DNS:localhost"])]), tickets: TicketKeys())
-        let context = try TLSContext.client(trust: .certificates(inFile: mint.file))
-        let resident = try TestLoop()
-        try await resident.run { resident in
-            let waiter = Waiter(loop: resident.loop)
-            let pair = try await SocketPair.connect(loop: resident.loop, waiter: waiter)
-            let near = TLSTransport(
-                try TLSStream(client: context, socket: pair.near, host: "localhost"))
-            let far = TLSTransport(
-                try TLSStream(
-                    server: server, socket: pair.far, scratch: ByteBuffer(capacity: 1024)))
-            while true {
-                let isNearDone = try near.handshake()
-                if try far.handshake() && isNearDone { break }
-                _ = await waiter.wait()
-            }
+        try await withPair { pair, waiter in
+            let (near, far) = (pair.near, pair.far)
             for _ in 0..<10 {
                 _ = try [UInt8](repeating: 1, count: 10).withUnsafeBytes { try near.write($0) }
             }
