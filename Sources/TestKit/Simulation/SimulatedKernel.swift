@@ -1,14 +1,12 @@
 #if DEBUG
-    public import Reactor
+    internal import Reactor
 
     /// A machine with a network and a clock of its own, for one event loop: it answers the loop's
     /// calls into the kernel, and its time passes when the loop sleeps. Everything in it follows from
     /// its seed.
     ///
     /// Safe to be Sendable: it is for one thread, which makes it, runs the loop and lets go of it.
-    public final class SimulatedKernel: KernelStandIn, @unchecked Sendable {
-        private typealias Descriptor = SimulatedDescriptors.Entry
-
+    public final class SimulatedKernel: @unchecked Sendable {
         /// What a call takes, nanoseconds.
         private static let callTime: Int64 = 400
         /// A loop that asks so often without anything happening spins.
@@ -29,9 +27,12 @@
         private let wallStart: Int64
         private var generator: SeededGenerator
         private var events = EventQueue()
-        private var descriptors = SimulatedDescriptors()
-        private var servers: [UInt16: any SimulatedListener] = [:]
-        private var listeners: [UInt16: Int32] = [:]
+        /// What the proxy has open.
+        var descriptors = SimulatedDescriptors()
+        /// Who listens on a port, unless it is the proxy.
+        private(set) var servers: [UInt16: any SimulatedListener] = [:]
+        /// Descriptors with which the proxy listens, by port.
+        var listeners: [UInt16: Int32] = [:]
         private var streamCount = 0
         private var idleWaits = 0
 
@@ -47,7 +48,7 @@
         // MARK: The world
 
         /// Seconds since 1970.
-        public var wallSeconds: Int64 { (wallStart + now / 1000) / 1_000_000 }
+        public var wallSeconds: Int64 { wallMicroseconds / 1_000_000 }
 
         /// A number from `low` to `high`, from the seed.
         public func random(_ low: Int, _ high: Int) -> Int {
@@ -121,6 +122,10 @@
             trace.note(now, name, subject, value)
         }
 
+        func note(_ bytes: UnsafeRawBufferPointer) {
+            trace.note(bytes)
+        }
+
         /// How long a packet takes, nanoseconds: mostly tenths of milliseconds, sometimes very long.
         func latency() -> Int64 {
             Int64(happens(oneIn: 50) ? random(1_000_000, 200_000_000) : random(20_000, 900_000))
@@ -136,16 +141,33 @@
             plan(at: now + 50_000) { stream.noteRoom() }
         }
 
-        private func makeStream(isEstablished: Bool) -> SimulatedStream {
+        func makeStream(isEstablished: Bool) -> SimulatedStream {
             streamCount += 1
             let capacity = happens(oneIn: 4) ? random(100, 5_000) : random(20_000, 200_000)
             return SimulatedStream(
                 streamCount, kernel: self, capacity: capacity, isEstablished: isEstablished)
         }
 
-        // MARK: Descriptors
+        // MARK: For calls
 
-        private func close(_ descriptor: Int32) {
+        /// What clock_gettime(2) says, nanoseconds; asking takes a moment, in which nothing happens.
+        func readClock() -> Int64 {
+            now += 20
+            return now
+        }
+
+        /// Microseconds since 1970.
+        var wallMicroseconds: Int64 { wallStart + now / 1000 }
+
+        /// A word from the seed.
+        func randomWord() -> UInt64 { generator.next() }
+
+        /// A call takes its time, in which other things happen.
+        func passCallTime() {
+            runDueEvents(through: now + Self.callTime)
+        }
+
+        func close(_ descriptor: Int32) {
             guard let entry = descriptors.close(descriptor) else {
                 return report("closed descriptor \(descriptor), which is not open")
             }
@@ -158,204 +180,6 @@
             }
         }
 
-        // MARK: Calls
-
-        public func answer(_ call: SystemCall) -> SystemCallAnswer? {
-            switch call {
-            case .monotonicClock:
-                now += 20
-                return .value(Int(now))
-            case .wallClock: return .value(Int(wallStart + now / 1000))
-            case .randomNumber: return .value(Int(truncatingIfNeeded: generator.next()))
-            case .makeEpoll: return .value(Int(descriptors.open(.epoll)))
-            case .makeEventDescriptor: return .value(Int(descriptors.open(.flag)))
-            case .socket:
-                if isExhausted() { return failure("socket", 0, .tooManyOpenFiles) }
-                return .value(Int(descriptors.open(.socket)))
-            case .epollWait(_, let capacity, let milliseconds):
-                return .events(wait(capacity: capacity, milliseconds: milliseconds))
-            default: break
-            }
-            guard let descriptor = call.descriptor, descriptor >= SimulatedDescriptors.first else {
-                return nil
-            }
-            runDueEvents(through: now + Self.callTime)
-            if case .close = call {
-                note("close", Int(descriptor), 0)
-                close(descriptor)
-                return .value(0)
-            }
-            guard let entry = descriptors[descriptor] else {
-                report("\(call.name) of descriptor \(descriptor), which is not open")
-                return .failure(Errno(rawValue: 9))
-            }
-            return answer(call, entry, descriptor)
-        }
-
-        private func answer(_ call: SystemCall, _ entry: Descriptor, _ descriptor: Int32)
-            -> SystemCallAnswer
-        {
-            switch call {
-            case .receive(_, let memory): return receive(entry, descriptor, memory)
-            case .send(_, let first, let second): return send(entry, descriptor, first, second)
-            case .peek(_, let memory): return peek(entry, descriptor, memory)
-            case .accept: return accept(entry, descriptor)
-            case .connect(_, let address): return connect(entry, descriptor, address)
-            case .bind(_, let address):
-                entry.kind = .listener(address)
-                if let port = address.port { listeners[port] = descriptor }
-                return .value(0)
-            case .localAddress:
-                if case .listener(let address) = entry.kind { return .address(address) }
-                return .value(0)
-            case .pendingError:
-                guard case .stream(let stream) = entry.kind, let error = stream.takeError() else {
-                    return .value(0)
-                }
-                return .failure(error)
-            case .resetOnClose:
-                if case .stream(let stream) = entry.kind { stream.setResetOnClose() }
-                return .value(0)
-            case .shutdown, .shutdownWrite:
-                guard case .stream(let stream) = entry.kind else { return .value(0) }
-                note("shutdown", Int(descriptor), 0)
-                if case .shutdown = call {
-                    stream.shut(receiving: true)
-                } else {
-                    stream.shut(receiving: false)
-                }
-                return .value(0)
-            case .epollAdd(_, _, let events, let data):
-                if happens(oneIn: faults.watchFailures), case .stream = entry.kind {
-                    return failure("epoll_ctl", Int(descriptor), .noMemory)
-                }
-                entry.watch = (events, data)
-                if entry.readiness & events != 0 { raise(descriptor) }
-                return .value(0)
-            case .epollRemove:
-                entry.watch = nil
-                return .value(0)
-            case .raise:
-                entry.isUp = true
-                raise(descriptor)
-                return .value(0)
-            case .lower:
-                entry.isUp = false
-                return .value(0)
-            default: return .value(0)
-            }
-        }
-
-        private func failure(_ name: StaticString, _ subject: Int, _ error: Errno)
-            -> SystemCallAnswer
-        {
-            note(name, subject, -Int(error.rawValue))
-            return .failure(error)
-        }
-
-        private func isExhausted() -> Bool {
-            faults.isExhausted || happens(oneIn: faults.exhaustions)
-        }
-
-        private func receive(
-            _ entry: Descriptor, _ descriptor: Int32, _ memory: UnsafeMutableRawBufferPointer
-        ) -> SystemCallAnswer {
-            guard case .stream(let stream) = entry.kind else { return .failure(.invalidArgument) }
-            if happens(oneIn: faults.interruptions) { return .failure(.interrupted) }
-            if happens(oneIn: faults.resets) { stream.cutOff() }
-            // Who asks for one byte wants to know whether there is any: the kernel does not lie.
-            if memory.count > 1, !stream.isShown, happens(oneIn: faults.spuriousBlocks) {
-                raise(descriptor)
-                return failure("recv", stream.number, .wouldBlock)
-            }
-            let isShort = happens(oneIn: faults.shortTransfers) && !stream.isReadWhole
-            let limit = isShort ? random(1, 100) : Int.max
-            switch stream.receive(memory, atMost: limit) {
-            case .success(let count):
-                note("recv", stream.number, count)
-                trace.note(UnsafeRawBufferPointer(rebasing: memory[..<count]))
-                return .value(count)
-            case .failure(let error): return failure("recv", stream.number, error)
-            }
-        }
-
-        private func peek(
-            _ entry: Descriptor, _ descriptor: Int32, _ memory: UnsafeMutableRawBufferPointer
-        ) -> SystemCallAnswer {
-            guard case .stream(let stream) = entry.kind else { return .failure(.invalidArgument) }
-            if happens(oneIn: faults.interruptions) { return .failure(.interrupted) }
-            if happens(oneIn: faults.resets) { stream.cutOff() }
-            if happens(oneIn: faults.spuriousBlocks) {
-                raise(descriptor)
-                return failure("peek", stream.number, .wouldBlock)
-            }
-            switch stream.peek(memory) {
-            case .success(let count):
-                note("peek", stream.number, count)
-                trace.note(UnsafeRawBufferPointer(rebasing: memory[..<count]))
-                return .value(count)
-            case .failure(let error): return failure("peek", stream.number, error)
-            }
-        }
-
-        private func send(
-            _ entry: Descriptor, _ descriptor: Int32, _ first: UnsafeRawBufferPointer,
-            _ second: UnsafeRawBufferPointer
-        ) -> SystemCallAnswer {
-            guard case .stream(let stream) = entry.kind else { return .failure(.invalidArgument) }
-            if happens(oneIn: faults.interruptions) { return .failure(.interrupted) }
-            if happens(oneIn: faults.resets) { stream.cutOff() }
-            var limit = happens(oneIn: faults.shortTransfers) ? random(1, 100) : Int.max
-            if happens(oneIn: faults.spuriousBlocks) { limit = 0 }
-            switch stream.send(first, second, atMost: limit) {
-            case .success(let count):
-                note("send", stream.number, count)
-                trace.note(UnsafeRawBufferPointer(rebasing: first.prefix(count)))
-                let behind = second.prefix(max(0, count - first.count))
-                trace.note(UnsafeRawBufferPointer(rebasing: behind))
-                return .value(count)
-            case .failure(let error): return failure("send", stream.number, error)
-            }
-        }
-
-        private func accept(_ entry: Descriptor, _ descriptor: Int32) -> SystemCallAnswer {
-            if happens(oneIn: faults.interruptions) { return .failure(.interrupted) }
-            if isExhausted() { return failure("accept", Int(descriptor), .tooManyOpenFiles) }
-            if entry.backlog.isEmpty { return .failure(.wouldBlock) }
-            let (stream, address) = entry.backlog.removeFirst()
-            if happens(oneIn: faults.abortedAccepts) {
-                stream.setResetOnClose()
-                stream.close()
-                return failure("accept", Int(descriptor), .connectionAborted)
-            }
-            let accepted = descriptors.open(.stream(stream))
-            stream.descriptor = accepted
-            note("accept", Int(accepted), stream.number)
-            return .accepted(accepted, from: address)
-        }
-
-        private func connect(_ entry: Descriptor, _ descriptor: Int32, _ address: SocketAddress)
-            -> SystemCallAnswer
-        {
-            let stream = makeStream(isEstablished: false)
-            entry.kind = .stream(stream)
-            stream.descriptor = descriptor
-            note("connect", Int(descriptor), stream.number)
-            let server = address.port.flatMap { servers[$0] }
-            switch server?.admits(stream) ?? .refused {
-            case .accepted: plan(at: now + latency()) { stream.establish() }
-            case .refused:
-                if happens(oneIn: 3) {
-                    stream.refuse(.connectionRefused)
-                    _ = stream.takeError()
-                    return failure("connect", stream.number, .connectionRefused)
-                }
-                plan(at: now + latency()) { stream.refuse(.connectionRefused) }
-            case .ignored: break
-            }
-            return .failure(.inProgress)
-        }
-
         // MARK: Sleeping
 
         private func runDueEvents(through time: Int64) {
@@ -364,10 +188,10 @@
         }
 
         /// epoll_wait(2): time passes until something happens.
-        private func wait(capacity: Int, milliseconds: Int32) -> [(events: UInt32, data: UInt64)] {
+        func wait(capacity: Int, milliseconds: Int32) -> [(events: UInt32, data: UInt64)] {
             let deadline =
                 milliseconds < 0 ? Int64.max : now + Int64(milliseconds) * 1_000_000
-            runDueEvents(through: now + Self.callTime)
+            passCallTime()
             while !descriptors.hasReady, now < deadline, violation == nil {
                 guard let next = events.nextTime, next <= deadline else {
                     if deadline == .max {

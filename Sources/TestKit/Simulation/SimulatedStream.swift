@@ -1,17 +1,6 @@
 #if DEBUG
     internal import Reactor
 
-    /// Whoever is at the far end of a simulated connection. Called between two calls of the proxy into
-    /// the kernel, and never by one that it makes itself.
-    public protocol SimulatedPeer: AnyObject {
-        /// Bytes of the proxy have come.
-        func received(_ bytes: [UInt8], on stream: SimulatedStream)
-        /// The proxy sends nothing more.
-        func finished(_ stream: SimulatedStream)
-        /// The connection is gone; what was on its way may be lost.
-        func reset(_ stream: SimulatedStream)
-    }
-
     /// One connection between the proxy and somebody, as both ends and the kernel see it.
     ///
     /// The near end is the proxy's descriptor, which works as a TCP socket of Linux does, edges of
@@ -37,8 +26,7 @@
         private(set) var isEstablished: Bool
 
         // Towards the proxy.
-        private var arrived: [UInt8] = []
-        private var firstUnread = 0
+        private var arrived = ArrivedBytes()
         private var isEndArrived = false
         private var isBroken = false
         private var pendingError: Errno?
@@ -46,8 +34,6 @@
         private var arrivalTime: Int64 = 0
         /// What the far end has sent and the network has not brought yet: pieces, and ends.
         private var underWay = 0
-        /// Bytes that recv(2) with MSG_PEEK showed are there for the next recv(2).
-        private(set) var isShown = false
 
         // Towards the far end.
         private let capacity: Int
@@ -108,7 +94,7 @@
         /// Bytes that the proxy has written and the far end has not read.
         public var unreadCount: Int { unread }
         /// Everything that the far end sent has been read by the proxy.
-        public var isReadByProxy: Bool { underWay == 0 && arrived.count == firstUnread }
+        public var isReadByProxy: Bool { underWay == 0 && arrived.isEmpty }
 
         private func arrive(after delay: Int64, _ action: @escaping (SimulatedStream) -> Void) {
             // The network keeps the order.
@@ -128,7 +114,7 @@
                 return
             }
             kernel.note("arrive", number, bytes.count)
-            arrived += bytes
+            arrived.append(bytes)
             raise()
         }
 
@@ -172,7 +158,7 @@
             if isBroken { return Readiness.all }
             if !isEstablished { return 0 }
             var events: UInt32 = 0
-            if firstUnread < arrived.count || isEndArrived || isReceivingShut {
+            if !arrived.isEmpty || isEndArrived || isReceivingShut {
                 events |= Readiness.input
             }
             if isEndArrived || isReceivingShut { events |= Readiness.peerEnd }
@@ -185,47 +171,30 @@
             if let descriptor { kernel.raise(descriptor) }
         }
 
+        /// Bytes that recv(2) with MSG_PEEK showed are there for the next recv(2).
+        var isShown: Bool { arrived.isShown }
+
         /// recv(2).
-        func receive(_ memory: UnsafeMutableRawBufferPointer, atMost limit: Int) -> Result<
-            Int, Errno
-        > {
-            let available = arrived.count - firstUnread
-            if available > 0 && !isReceivingShut {
-                let count = min(available, memory.count, limit)
-                arrived.withUnsafeBytes { bytes in
-                    memory.copyMemory(
-                        from: UnsafeRawBufferPointer(
-                            rebasing: bytes[firstUnread..<(firstUnread + count)]))
-                }
-                firstUnread += count
-                isShown = false
-                if firstUnread == arrived.count {
-                    arrived.removeAll(keepingCapacity: true)
-                    firstUnread = 0
-                } else if count < memory.count {
-                    // The rest counts as having come a moment later.
-                    raise()
-                }
-                return .success(count)
-            }
-            if let error = takeError() { return .failure(error) }
-            if isEndArrived || isBroken || isReceivingShut { return .success(0) }
-            return .failure(.wouldBlock)
+        func receive(_ memory: UnsafeMutableRawBufferPointer, atMost limit: Int)
+            -> Result<Int, Errno>
+        {
+            if arrived.isEmpty || isReceivingShut { return receiveNothing() }
+            let count = arrived.take(memory, atMost: limit)
+            // The rest counts as having come a moment later.
+            if !arrived.isEmpty && count < memory.count { raise() }
+            return .success(count)
         }
 
         /// recv(2) with MSG_PEEK: what is there stays there, and raises no edge again.
         func peek(_ memory: UnsafeMutableRawBufferPointer) -> Result<Int, Errno> {
-            let count = min(arrived.count - firstUnread, memory.count)
-            if count > 0 && !isReceivingShut {
-                arrived.withUnsafeBytes { bytes in
-                    memory.copyMemory(
-                        from: UnsafeRawBufferPointer(
-                            rebasing: bytes[firstUnread..<(firstUnread + count)]))
-                }
-                isShown = true
-                return .success(count)
-            }
-            return receive(memory, atMost: 0)
+            if arrived.isEmpty || isReceivingShut { return receiveNothing() }
+            return .success(arrived.show(memory))
+        }
+
+        private func receiveNothing() -> Result<Int, Errno> {
+            if let error = takeError() { return .failure(error) }
+            if isEndArrived || isBroken || isReceivingShut { return .success(0) }
+            return .failure(.wouldBlock)
         }
 
         /// send(2).
@@ -280,7 +249,7 @@
             isClosed = true
             descriptor = nil
             if isBroken { return }
-            if isResetOnClose || firstUnread < arrived.count {
+            if isResetOnClose || !arrived.isEmpty {
                 tellReset()
             } else if !isSendingShut {
                 isSendingShut = true
@@ -306,16 +275,5 @@
                 if isAlive { peer?.finished(self) }
             }
         }
-    }
-
-    /// Bits of poll(2) and epoll(7).
-    enum Readiness {
-        static let input: UInt32 = 0x001
-        static let output: UInt32 = 0x004
-        static let error: UInt32 = 0x008
-        static let end: UInt32 = 0x010
-        static let peerEnd: UInt32 = 0x2000
-        static let edgeTriggered: UInt32 = 1 << 31
-        static let all = input | output | error | end | peerEnd
     }
 #endif

@@ -3,7 +3,7 @@
 
     /// One HTTP/2 connection of a server, which many requests share: mostly it works; in bad times it
     /// refuses, resets, stalls, goes away, falls silent, breaks off or breaks the framing.
-    final class HTTP2ServerConnection: SimulatedPeer {
+    final class HTTP2ServerConnection: FarEnd {
         private typealias Kind = HTTP2Wire.Kind
         private typealias Flag = HTTP2Wire.Flag
         private typealias Code = HTTP2Wire.Code
@@ -69,7 +69,7 @@
         private var isBroken = false
         /// It reads and does nothing.
         private var isMute = false
-        private var isOver = false
+        var isOver = false
 
         private var kernel: SimulatedKernel { server.world.kernel }
         private var ledger: Ledger { server.world.ledger }
@@ -429,7 +429,7 @@
                     stream.reset()
                     end()
                 }
-            case .cutByEnd: finish()
+            case .cutByEnd: finish(stream)
             }
         }
 
@@ -450,7 +450,7 @@
         private func leaveLater() {
             kernel.plan(after: Int64(kernel.random(0, 3_000)) * Self.millisecond) { [self] in
                 if isOver || isMute || isBroken || !exchanges.isEmpty { return }
-                if kernel.happens(oneIn: 2) { goAway(last: lastStream) } else { finish() }
+                if kernel.happens(oneIn: 2) { goAway(last: lastStream) } else { finish(stream) }
             }
         }
 
@@ -458,27 +458,11 @@
         private func endIfDone() {
             if lastOfAll == .max || !exchanges.isEmpty { return }
             kernel.plan(after: Int64(kernel.random(100, 2_000)) * Self.millisecond) { [self] in
-                if !isOver && !isMute && exchanges.isEmpty { finish() }
+                if !isOver && !isMute && exchanges.isEmpty { finish(stream) }
             }
         }
 
-        private func finish() {
-            stream.finish()
-            end()
-        }
-
-        func finished(_ stream: SimulatedStream) {
-            if isOver { return }
-            finish()
-        }
-
-        func reset(_ stream: SimulatedStream) {
-            end()
-        }
-
-        private func end() {
-            if isOver { return }
-            isOver = true
+        func settle() {
             exchanges.removeAll()
             server.ended(self)
         }

@@ -2,7 +2,7 @@
     import TestKit
 
     /// One connection of a server.
-    final class ServerConnection: SimulatedPeer {
+    final class ServerConnection: FarEnd {
         private enum Deed: CaseIterable {
             case resetFirst, finishFirst, cutByReset, cutByEnd, badStatusLine, twoLengths, badChunk
             case strayBytes, closing, silent, switching
@@ -22,7 +22,7 @@
         private var isEarly = false
         /// Why no request may follow on this connection.
         private var ban: String?
-        private var isOver = false
+        var isOver = false
 
         private var kernel: SimulatedKernel { server.world.kernel }
         private var ledger: Ledger { server.world.ledger }
@@ -132,7 +132,7 @@
                 stream.reset()
                 return end()
             case .finishFirst:
-                finish()
+                finish(stream)
                 return
             case .silent:
                 ban = "whose last request was never answered"
@@ -206,7 +206,7 @@
                         end()
                     }
                 } else {
-                    finish()
+                    finish(stream)
                 }
                 return
             case .strayBytes:
@@ -225,7 +225,7 @@
             } else {
                 stream.send(bytes, inOnePiece: deed == .strayBytes)
             }
-            if deed == .closing { return finish() }
+            if deed == .closing { return finish(stream) }
             if kernel.happens(oneIn: 8) { leaveLater() }
         }
 
@@ -233,7 +233,7 @@
         private func leaveLater() {
             kernel.plan(after: Int64(kernel.random(0, 3_000)) * 1_000_000) { [self] in
                 if isOver || isAnswering || id != nil { return }
-                finish()
+                finish(stream)
             }
         }
 
@@ -242,25 +242,7 @@
             stream.send(Array(text.utf8), inOnePiece: true)
         }
 
-        private func finish() {
-            // Who closes its end may still be sent a request that was on its way.
-            stream.finish()
-            end()
-        }
-
-        func finished(_ stream: SimulatedStream) {
-            if isOver { return }
-            stream.finish()
-            end()
-        }
-
-        func reset(_ stream: SimulatedStream) {
-            end()
-        }
-
-        private func end() {
-            if isOver { return }
-            isOver = true
+        func settle() {
             server.ended(self)
         }
     }

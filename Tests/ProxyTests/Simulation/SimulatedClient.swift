@@ -3,7 +3,7 @@
 
     /// One connection of a client, from its first byte to its end: well-behaved, slow, impatient,
     /// pipelining, malformed or silent.
-    final class SimulatedClient: SimulatedPeer {
+    final class SimulatedClient: FarEnd {
         enum Manner: CaseIterable {
             case good, pipelining, slowWriter, slowReader, leaving, resetting, halfClosing,
                 malformed
@@ -24,7 +24,7 @@
         private var open: [Int] = []
         private var left: Int
         private var hasFinished = false
-        private var isOver = false
+        var isOver = false
         /// What was no request has been answered.
         private var isRefused = false
 
@@ -220,13 +220,7 @@
             }
         }
 
-        func reset(_ stream: SimulatedStream) {
-            end()
-        }
-
-        private func end() {
-            if isOver { return }
-            isOver = true
+        func settle() {
             for id in open { world.ledger.end(id) }
             open.removeAll()
             world.ended(self)

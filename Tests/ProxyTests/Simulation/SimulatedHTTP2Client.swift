@@ -3,7 +3,7 @@
 
     /// One HTTP/2 connection of a client, with prior knowledge: several requests at once, some of which
     /// it cancels; now and then it leaves in the middle of everything, or breaks the framing.
-    final class SimulatedHTTP2Client: SimulatedPeer {
+    final class SimulatedHTTP2Client: FarEnd {
         private typealias Kind = HTTP2Wire.Kind
         private typealias Flag = HTTP2Wire.Flag
 
@@ -36,7 +36,7 @@
         private var isGoingAway = false
         /// It broke the framing: the proxy may say goodbye, and no more.
         private var isBroken = false
-        private var isOver = false
+        var isOver = false
 
         init(world: SimulatedWorld, _ approach: Approach) {
             self.world = world
@@ -291,19 +291,7 @@
             end()
         }
 
-        func finished(_ stream: SimulatedStream) {
-            if isOver { return }
-            stream.finish()
-            end()
-        }
-
-        func reset(_ stream: SimulatedStream) {
-            end()
-        }
-
-        private func end() {
-            if isOver { return }
-            isOver = true
+        func settle() {
             // Dictionaries have an order of their own in each run.
             for id in answers.keys.sorted() { giveUp(id) }
             world.ended(self)
