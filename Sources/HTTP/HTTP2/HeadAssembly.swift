@@ -115,9 +115,9 @@ package final class HeadAssembly {
         }
     }
 
-    /// RFC 9113, section 8.3: each is there once.
+    /// RFC 9113, section 8.3: each is there once. None has a meaning when it is empty.
     private func take(_ field: PseudoFields, _ value: Span<UInt8>) -> ByteRange {
-        if !pseudoFields.insert(field).inserted { isMalformed = true }
+        if !pseudoFields.insert(field).inserted || value.isEmpty { isMalformed = true }
         return keep(value)
     }
 
@@ -146,10 +146,10 @@ package final class HeadAssembly {
         case .contentLength where isTunnel: isMalformed = true
         // An empty answer needs none, and some servers send it all the same.
         case .contentLength where isNoContent:
-            if !value.equals("0") { isMalformed = true }
-        // The library does not count the content of what answers a CONNECT, so its end delimits it:
-        // on a connection of HTTP/1.1 more than was announced would be the next answer.
-        case .contentLength where answersHandshake: return
+            if contentLength != nil || !value.equals("0") { isMalformed = true }
+            contentLength = 0
+        // What opens a tunnel has no content, whatever it says (RFC 9110, section 9.3.6).
+        case .contentLength where answersHandshake && isSuccess: return
         case .contentLength:
             guard contentLength == nil, let length = value.decimalValue else {
                 isMalformed = true
@@ -158,7 +158,7 @@ package final class HeadAssembly {
             contentLength = length
             lines.appendField(name, value)
         case .host:
-            if hasHost { isMalformed = true }
+            if hasHost || value.isEmpty { isMalformed = true }
             hasHost = true
             host = keep(value)
         case .cookie:
@@ -200,9 +200,13 @@ package final class HeadAssembly {
     }
 
     /// The block is the head of an interim response.
-    var isInterim: Bool {
+    var isInterim: Bool { statusClass == UInt8(ascii: "1") }
+
+    private var isSuccess: Bool { statusClass == UInt8(ascii: "2") }
+
+    private var statusClass: UInt8? {
         let special = special
-        return !status.isEmpty && special.bytes[Int(status.start)] == UInt8(ascii: "1")
+        return status.isEmpty ? nil : special.bytes[Int(status.start)]
     }
 
     /// The block is the head of an answer that has no content (RFC 9110, section 6.4.1).
@@ -289,8 +293,9 @@ package final class HeadAssembly {
             return false
         }
         let special = special
+        if special.bytes.slice(status).decimalValue == nil { return false }
         text.reserve(lines.count + 64)
-        if let key, special.bytes[Int(status.start)] == UInt8(ascii: "2") {
+        if let key, isSuccess {
             text.append("HTTP/1.1 101 \r\nConnection: Upgrade\r\nUpgrade: websocket\r\n")
             text.appendField(
                 "Sec-WebSocket-Accept", WebSocketHandshake.accept(of: key.span).span)
