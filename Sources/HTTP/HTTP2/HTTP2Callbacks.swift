@@ -97,7 +97,7 @@ enum HTTP2Callbacks {
     ) -> Bool {
         guard let assembly = session.assembly else { return true }
         if stream.hasHead {
-            if assembly.isMalformed || !isOver || !stream.tally.isComplete { return false }
+            if assembly.isMalformed || !isOver || !mayEnd(stream) { return false }
             stream.trailers = assembly.trailers
             return true
         }
@@ -205,12 +205,16 @@ enum HTTP2Callbacks {
         _ session: HTTP2Session, _ stream: HTTP2Stream, _ frame: nghttp2_frame_hd
     ) {
         if !endsStream(frame) || stream.isMalformed { return }
-        // What nobody reads was not counted.
-        if stream.tally.isComplete || stream.isReceivingUnwanted {
+        if stream.hasHead && mayEnd(stream) {
             endReceiving(stream, frame)
         } else {
             session.refuse(stream)
         }
+    }
+
+    /// The content is as long as the head says. What nobody reads was not counted.
+    private static func mayEnd(_ stream: HTTP2Stream) -> Bool {
+        stream.tally.isComplete || stream.isReceivingUnwanted
     }
 
     private static func endsStream(_ frame: nghttp2_frame_hd) -> Bool {
@@ -248,7 +252,7 @@ enum HTTP2Callbacks {
             if stream.isReceivingOver { session.ended.noteEnd(of: id) }
             if stream.isReceivingUnwanted { session.discard(stream) }
             stream.ended(code)
-            session.streamEnded(code)
+            session.streamEnded(stream.resetCode ?? code)
             return 0
         }
     }

@@ -131,11 +131,18 @@ public final class HTTP2Session {
     }
 
     /// Requests begin when the library is done with the bytes. One that was reset by then never
-    /// begins, which is all that a flood of those gets (pitfall W9).
+    /// begins, which is all that a flood of those gets (pitfall W9); one whose content turned out to
+    /// be wrong begins, so that somebody says so.
     private func startArrivals() {
         while !arrivals.isEmpty {
             let streams = arrivals.take()
-            for stream in streams where !stream.isBroken { onRequest(stream) }
+            for stream in streams {
+                if stream.isBroken && !stream.isMalformed {
+                    discard(stream)
+                } else {
+                    onRequest(stream)
+                }
+            }
             arrivals.reuse(streams)
         }
     }
@@ -313,11 +320,13 @@ public final class HTTP2Session {
         hasOutput()
     }
 
-    /// The peer's message is malformed: nothing of it counts any more (RFC 9113, section 8.1.1).
+    /// The peer's message is malformed: nothing of it counts any more (RFC 9113, section 8.1.1), and
+    /// whoever reads it need not wait until the peer takes the reset.
     func refuse(_ stream: HTTP2Stream) {
         if stream.isMalformed { return }
         stream.isMalformed = true
         reset(stream, .protocolError)
+        stream.ended(HTTP2ErrorCode.protocolError.rawValue)
     }
 
     /// Content came for a stream.

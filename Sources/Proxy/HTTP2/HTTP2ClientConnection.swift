@@ -88,7 +88,7 @@ final class HTTP2ClientConnection {
         waiting.removeFirst(due.count)
         var count = 0
         for stream in due {
-            if stream.isBroken {
+            if stream.isBroken && !stream.isMalformed {
                 stream.close()
                 continue
             }
