@@ -22,6 +22,9 @@ extension Exchange {
     /// Forwarding failed before any byte of a final answer went to the client. An interim one may
     /// still lie in `output`, half sent: ours follows it.
     func fail(_ client: ClientConnection, _ failure: RequestFailure) async -> Fate {
+        // A stream of HTTP/2 that is refused looks like one whose client is gone.
+        let isRefused = failure == .clientAborted && client.transport.isMalformed
+        let failure = isRefused ? .malformed : failure
         record.failure = failure
         guard let problem = failure.problem else { return .close }
         isBodyLost = head.framing != .none

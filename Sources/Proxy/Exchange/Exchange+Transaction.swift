@@ -96,7 +96,7 @@ extension Exchange {
             if transaction.client.isPeerClosed
                 && (!transaction.isUploading || transaction.client.isBroken)
             {
-                return clientIsGone()
+                return clientIsGone(transaction)
             }
             if transaction.isClientAwaited {
                 let uploaded = upload.contentBytes
@@ -131,9 +131,7 @@ extension Exchange {
         case .needsSource: transaction.obstacle = .clientBody
         case .needsSink: transaction.obstacle = .upstreamIntake
         case .pausing: transaction.isPausing = true
-        case .sourceFailed where transaction.client.isMalformed:
-            return broken(.malformed, transaction)
-        case .sourceFailed: return clientIsGone()
+        case .sourceFailed: return clientIsGone(transaction)
         case .malformed(let error):
             record.malformed = error.kind
             return broken(.malformed, transaction)
@@ -198,7 +196,7 @@ extension Exchange {
             writeInterimHead()
             upstreamInput.consume(answer.length)
             transaction.parser.reset()
-            return sendOutput(transaction.client) ? nil : clientIsGone()
+            return sendOutput(transaction.client) ? nil : clientIsGone(transaction)
         }
         let framing = writeAnswerHead(
             client, isBodyOutstanding: transaction.isUploading || transaction.hasUploadBroken)
@@ -237,7 +235,7 @@ extension Exchange {
             if !transaction.isUploading { transaction.obstacle = .answerBody }
         case .needsSink: transaction.obstacle = .clientIntake
         case .pausing: transaction.isPausing = true
-        case .sinkFailed: return clientIsGone()
+        case .sinkFailed: return clientIsGone(transaction)
         case .sourceFailed where transaction.server.isMalformed:
             return brokenAnswer(.upstreamProtocol, transaction)
         case .sourceFailed, .tooLarge: return brokenAnswer(.upstreamReset, transaction)
@@ -275,7 +273,8 @@ extension Exchange {
         return .failed(failure)
     }
 
-    private func clientIsGone() -> TransactionEnd {
+    private func clientIsGone(_ transaction: Transaction) -> TransactionEnd {
+        if transaction.client.isMalformed { return broken(.malformed, transaction) }
         record.failure = .clientAborted
         return .answered(.close, isReusable: false)
     }

@@ -48,8 +48,12 @@ extension Exchange {
         _ down: (leg: TunnelLeg, progress: TunnelLeg.Progress)
     ) -> TransactionEnd? {
         if client.isAborted { return endTunnel(.close, .webSocketDrained) }
-        if up.progress == .sourceFailed { return endTunnel(.close, .clientAborted) }
-        if down.progress == .sourceFailed { return endTunnel(.reset, .upstreamReset) }
+        if up.progress == .sourceFailed {
+            return endTunnel(.close, client.transport.isMalformed ? .malformed : .clientAborted)
+        }
+        if down.progress == .sourceFailed {
+            return endTunnel(.reset, server.isMalformed ? .upstreamProtocol : .upstreamReset)
+        }
         // A side that reads no more may have said its last words before, so they are still passed on.
         if up.progress == .sinkFailed { record.failure = record.failure ?? .upstreamReset }
         if down.progress == .sinkFailed { record.failure = record.failure ?? .clientAborted }

@@ -87,6 +87,8 @@ final class Exchange {
             return await refuse(client, .overloaded)
         }
         identify(client)
+        // Its content is wrong already: nothing of it is forwarded (RFC 9113, section 8.1.1).
+        if client.transport.isMalformed { return await fail(client, .malformed) }
         if let tracing = serving.tracing { beginTrace(client, tracing) }
         if client.session != nil && isMisdirected(client) {
             record.failure = .misdirected
