@@ -15,6 +15,7 @@ from conftest import running_proxy
 from harness import http2
 from harness.http2backend import Backend
 from harness.http2websocket import Client
+from harness.origin import Gate, wait_until
 from harness.proxy import ROUTES
 from harness.replay import limited
 from harness.websocket import handshake, open_websocket
@@ -188,6 +189,43 @@ def test_a_vanished_backend_ends_the_tunnel(proxy, backend, mint):
                 pass
             raise OSError
     assert proxy.access_of("/open/cut")["failure"] == "upstream_reset"
+
+
+# Trailers that end nothing (RFC 9113, section 8.1).
+NO_END = [("x", "1")]
+
+
+def test_W3_a_client_whose_stream_is_malformed_in_an_open_tunnel_is_not_taken_for_gone(proxy, backend):
+    with Client(proxy.port) as client:
+        stream = client.open("/open/client-breaks")
+        stream.send_message(b"a")
+        assert stream.receive_message() == b"a"
+        client.socket.sendall(http2.frame(1, 4, stream.number, client.h2.encoder.encode(NO_END)))
+        stream.wait_until_over()
+        assert stream.reset == 1
+    assert proxy.access_of("/open/client-breaks")["failure"] == "malformed"
+    backend.wait(lambda: backend.last().reset is not None, "the backend's stream is reset")
+    assert backend.last().reset == 8
+
+
+def test_W10_a_backend_whose_stream_is_malformed_in_an_open_tunnel_is_not_taken_for_gone(proxy, backend):
+    def script(exchange):
+        exchange.head(200)
+        assert gate.wait()
+        exchange.peer.send_raw(http2.frame(1, 4, exchange.stream, exchange.peer.h2.encoder.encode(NO_END)))
+        codes.append(exchange.wait_for_reset())
+
+    gate, codes = Gate(), []
+    backend.on("/open/backend-breaks", script, early=True)
+    with Client(proxy.port) as client:
+        stream = client.open("/open/backend-breaks")
+        assert stream.status == 200
+        gate.open()
+        stream.wait_until_over()
+        assert stream.reset == 8
+    assert proxy.access_of("/open/backend-breaks")["failure"] == "upstream_protocol"
+    wait_until(lambda: codes, "the backend's stream is reset")
+    assert codes == [1]
 
 
 def test_a_client_that_vanishes_is_told_to_the_backend(proxy, backend):
