@@ -29,6 +29,10 @@ final class HTTP2ClientConnection {
     private var isShuttingDown = false
     /// Requests that have not begun, because too many came at once.
     private var waiting: [HTTP2Stream] = []
+    /// There is something to read, which may begin requests.
+    private var isReadDue = false
+    /// It stands in line for a turn.
+    private var isInLine = false
     private var round: MonotonicInstant
     private var begunInRound = RequestTurns.ofConnection - RequestTurns.ofFreshConnection
 
@@ -64,42 +68,57 @@ final class HTTP2ClientConnection {
     private func arrived(_ stream: HTTP2Stream) {
         origin.setActive(true)
         origin.countStream()
-        // The loop's clock moves once a round.
-        if round != state.loop.now {
-            round = state.loop.now
-            begunInRound = 0
-        }
-        if waiting.isEmpty && begunInRound < RequestTurns.ofConnection {
-            begunInRound += 1
-            return begin(stream)
-        }
+        if waiting.isEmpty && mayBegin { return begin(stream) }
         waiting.append(stream)
-        if waiting.count == 1 { state.requestTurns.join(self) }
+        standInLine()
     }
 
-    /// Requests wait for their turn.
-    var hasWaiting: Bool { !waiting.isEmpty }
-
-    /// Begins some of the requests that wait for their turn.
-    ///
-    /// - Returns: how many. What the client has given up meanwhile costs nobody a turn.
-    func beginWaiting(_ limit: Int) -> Int {
-        let due = waiting.prefix(limit)
-        waiting.removeFirst(due.count)
-        var count = 0
-        for stream in due {
-            if stream.isBroken && !stream.isMalformed {
-                stream.close()
-                continue
-            }
-            count += 1
-            begin(stream)
+    /// Another request may begin in this round of the loop.
+    private var mayBegin: Bool {
+        let now = state.loop.now
+        // The loop's clock moves once a round.
+        if round != now {
+            round = now
+            begunInRound = 0
         }
-        if !link.isClosed { sleep() }
-        return count
+        return begunInRound < RequestTurns.ofConnection && state.requestTurns.isOpen(to: self, now)
+    }
+
+    private func standInLine() {
+        if isInLine { return }
+        isInLine = true
+        state.requestTurns.join(self)
+    }
+
+    /// Begins requests that wait, and then reads on, as far as its turn goes.
+    func takeTurn() {
+        isInLine = false
+        var count = 0
+        // What the client has given up meanwhile costs nobody a turn.
+        while count < waiting.count, isGivenUp(waiting[count]) || mayBegin {
+            let stream = waiting[count]
+            count += 1
+            if isGivenUp(stream) { stream.close() } else { begin(stream) }
+        }
+        waiting.removeFirst(count)
+        if link.isClosed { return }
+        if !waiting.isEmpty {
+            standInLine()
+        } else if isReadDue {
+            isReadDue = false
+            return awaken(.ready)
+        }
+        sleep()
+    }
+
+    /// The client wants no answer any more. One whose message is malformed is told so, and the log.
+    private func isGivenUp(_ stream: HTTP2Stream) -> Bool {
+        stream.isBroken && !stream.isMalformed
     }
 
     private func begin(_ stream: HTTP2Stream) {
+        begunInRound += 1
+        state.requestTurns.began()
         if let resting = state.takeResting() { return resting.adopt(stream, of: origin) }
         let request = ClientConnection(stream, of: origin)
         request.open()
@@ -199,8 +218,18 @@ extension HTTP2ClientConnection: HTTP2LinkOwner {
     }
 
     func linkHasMore() {
-        link.readOn()
+        if isReadPutOff { return }
+        link.readAll()
         if !link.isClosed { linkMoved() }
+    }
+
+    /// What there is to read has to wait for a turn: heads that lie in the kernel cost nothing.
+    private var isReadPutOff: Bool {
+        if isReadDue { return true }
+        if !link.transport.isReadable || waiting.isEmpty && mayBegin { return false }
+        isReadDue = true
+        standInLine()
+        return true
     }
 
     func linkClosed() {
@@ -211,12 +240,13 @@ extension HTTP2ClientConnection: HTTP2LinkOwner {
 
 extension HTTP2ClientConnection: Sleeper {
     func awaken(_ reason: WakeReason) {
-        if link.isClosed { return }
+        if link.isClosed || isReadDue { return }
         let now = state.loop.now
         if now >= stallDeadline { origin.noteIdleTimeout() }
         if origin.isAborted || now >= stallDeadline || now >= closesAt && !isHeldBack(now) {
             return link.close()
         }
+        if isReadPutOff { return }
         link.readAll()
         if link.isClosed { return }
         link.resumeSending()

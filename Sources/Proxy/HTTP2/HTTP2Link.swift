@@ -82,10 +82,10 @@ final class HTTP2Link {
         state.continueReading(self)
     }
 
-    /// Goes on with what `readAll` left.
-    func readOn() {
+    /// Others had their turn: the owner may go on with what `readAll` left.
+    func goOn() {
         isContinuationDue = false
-        readAll()
+        owner?.linkHasMore()
     }
 
     /// Takes bytes that came already.

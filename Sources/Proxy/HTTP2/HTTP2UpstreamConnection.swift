@@ -135,7 +135,7 @@ extension HTTP2UpstreamConnection: HTTP2LinkOwner {
     }
 
     func linkHasMore() {
-        link.readOn()
+        link.readAll()
         linkMoved()
     }
 

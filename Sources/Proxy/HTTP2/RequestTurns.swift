@@ -1,8 +1,11 @@
 internal import Reactor
 
-/// Lets each HTTP/2 connection begin so many requests in one of the loop's rounds, and no more: one
-/// packet brings a hundred heads, and such connections come by the dozen. Between two rounds everybody
-/// else has a turn (pitfall W9).
+/// Shares out how many requests of HTTP/2 connections begin in one of the loop's rounds: one packet
+/// brings a hundred heads, and such connections come by the dozen. Between two rounds everybody else
+/// has a turn (pitfall W9).
+///
+/// A burst of clients that mean well gains too: what its requests touch is still in the processor's
+/// caches when their answers come, and the first answers go out before the last request begins.
 final class RequestTurns {
     /// Requests that one connection begins in a round. Clients that mean well seldom ask for more at
     /// once, and lose nothing but the order in which their requests begin.
@@ -10,7 +13,7 @@ final class RequestTurns {
     /// The same in the round in which it is accepted: whoever opens one connection after the other
     /// only to fill it gets no further than with one.
     static let ofFreshConnection = 4
-    /// Requests that were put off and begin in a round, those of all connections together.
+    /// Requests that begin in a round, those of all connections together.
     private static let ofRound = 64
 
     /// Has `run` called in the next round.
@@ -19,24 +22,46 @@ final class RequestTurns {
     /// In the order in which they came; who has more stands in line again.
     private var queue: [HTTP2ClientConnection] = []
     private var first = 0
+    /// The connection whose turn it is.
+    private unowned(unsafe) var current: HTTP2ClientConnection?
+    private var round = MonotonicInstant.never
+    private var left = ofRound
 
-    /// A connection has requests that wait; it stands in line once.
+    /// Whether a connection may begin a request now: it has its turn, or nobody stands in line.
+    ///
+    /// - Parameter now: The loop's clock, which moves once a round.
+    func isOpen(to connection: HTTP2ClientConnection, _ now: MonotonicInstant) -> Bool {
+        if round != now {
+            round = now
+            left = Self.ofRound
+        }
+        return left > 0 && (first == queue.count || connection === current)
+    }
+
+    /// A request began that `isOpen` allowed.
+    func began() {
+        left -= 1
+    }
+
+    /// A connection has requests that wait, or something to read; it stands in line once.
     func join(_ connection: HTTP2ClientConnection) {
         queue.append(connection)
         schedule()
     }
 
-    /// Begins what a round allows.
-    func run() {
+    /// Gives turns to those in line, as far as a round goes.
+    func run(_ now: MonotonicInstant) {
         isScheduled = false
-        var left = Self.ofRound
         let end = queue.count
-        while left > 0 && first < end {
+        while first < end {
             let connection = queue[first]
+            // Safe: `connection` holds it until it is no longer the current one.
+            current = connection
+            if !isOpen(to: connection, now) { break }
             first += 1
-            left -= connection.beginWaiting(min(left, Self.ofConnection))
-            if connection.hasWaiting { queue.append(connection) }
+            connection.takeTurn()
         }
+        current = nil
         if first == queue.count {
             queue.removeAll(keepingCapacity: true)
             first = 0

@@ -219,7 +219,7 @@ public actor Worker {
 
     private func readSoon(_ link: HTTP2Link) async {
         await Task.yield()
-        link.owner?.linkHasMore()
+        link.goOn()
     }
 
     private func beginRequestsSoon() {
@@ -228,7 +228,7 @@ public actor Worker {
 
     private func beginRequests() async {
         await Task.yield()
-        state.requestTurns.run()
+        state.requestTurns.run(loop.now)
     }
 
     private func serve(_ connection: ClientConnection) async {
