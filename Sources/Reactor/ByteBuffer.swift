@@ -34,6 +34,9 @@ public final class ByteBuffer {
     /// Bytes appended and not yet consumed.
     public var count: Int { back - front }
 
+    /// Nothing is here, not even pinned bytes.
+    public var isUnused: Bool { back == 0 }
+
     /// Whether no byte waits to be read.
     public var isEmpty: Bool { back == front }
 
@@ -185,6 +188,7 @@ public final class ByteBuffer {
     }
 
     /// Appends a literal; its bytes are in the binary, so nothing is allocated.
+    @inline(__always)
     public func append(_ literal: StaticString) {
         let count = literal.utf8CodeUnitCount
         reserve(count)
@@ -224,6 +228,15 @@ public final class ByteBuffer {
             storage[index] = UInt8(truncatingIfNeeded: rest % 10) &+ 0x30
             rest /= 10
         } while rest > 0
+    }
+
+    /// Takes all that waits in `other`, without copying it: the two change their memory. Only for an
+    /// empty buffer, and one that has nothing pinned.
+    public func takeAll(of other: ByteBuffer) {
+        precondition(back == 0 && pinnedCount == 0 && other.pinnedCount == 0)
+        swap(&storage, &other.storage)
+        (front, back) = (other.front, other.back)
+        other.removeAll()
     }
 
     private func move(into target: UnsafeMutableRawBufferPointer) {

@@ -33,8 +33,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     public private(set) var now: MonotonicInstant
     /// The wall clock as the loop read it when it last woke, microseconds since 1970.
     public private(set) var wallMicroseconds: Int64
-    /// Runs on the loop each time the jobs that were ready have run.
-    public var afterJobs: (() -> Void)?
+    /// Runs on the loop each time the jobs that were ready have run. Returns whether there is more to
+    /// do: then the loop looks for events without sleeping.
+    public var afterJobs: (() -> Bool)?
     /// Runs on the loop each time it has nothing left to do before it sleeps.
     public var beforeSleep: (() -> Void)?
 
@@ -103,9 +104,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         updateClocks()
         while !isStopping.load(ordering: .relaxed) {
             runReadyJobs()
-            afterJobs?()
-            if ready.isEmpty { beforeSleep?() }
-            poll()
+            let isBusy = afterJobs?() ?? false
+            if ready.isEmpty && !isBusy { beforeSleep?() }
+            poll(isBusy: isBusy)
             expireWaiters()
         }
         runReadyJobs()
@@ -134,8 +135,9 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         running.removeAll(keepingCapacity: true)
     }
 
-    private func poll() {
-        let timeout = ready.isEmpty ? timers.sleepMilliseconds(now: now) : 0
+    private func poll(isBusy: Bool) {
+        let mayNotSleep = isBusy || !ready.isEmpty
+        let timeout = mayNotSleep ? 0 : timers.sleepMilliseconds(now: now)
         let count = Syscalls.epollWait(epoll, events, milliseconds: timeout)
         updateClocks()
         for index in 0..<count {

@@ -32,9 +32,10 @@ extension Span where Element == UInt8 {
     @inline(__always)
     func endOfText(from start: Int) -> Int {
         var index = start
+        // A token is a thousand bytes of which none is special.
+        while index <= count &- 64, !hasControl(in64From: index) { index &+= 64 }
         while index <= count &- 16 {
-            let block = block(at: index)
-            let offset = ((block .< .all(0x20)) .| (block .== .all(0x7F))).firstTrue
+            let offset = block(at: index).isControl.firstTrue
             index &+= offset
             if offset == 16 { continue }
             if self[index] != 0x09 { return index }
@@ -46,6 +47,14 @@ extension Span where Element == UInt8 {
             index &+= 1
         }
         return index
+    }
+
+    /// Whether one of 64 bytes is below SP, or DEL.
+    @inline(__always)
+    private func hasControl(in64From index: Int) -> Bool {
+        let first = block(at: index).isControl .| block(at: index &+ 16).isControl
+        let second = block(at: index &+ 32).isControl .| block(at: index &+ 48).isControl
+        return (first .| second).hasTrue
     }
 
     /// Whether every byte is a field value character; of a short value without a scan that takes its
@@ -134,6 +143,12 @@ extension SIMD16<UInt8> {
         (((self | .all(0x20)) &- .all(0x61)) .< .all(26)) .| ((self &- .all(0x30)) .< .all(10))
     }
 
+    /// Below SP, or DEL.
+    @inline(__always)
+    fileprivate var isControl: SIMDMask<SIMD16<Int8>> {
+        (self .< .all(0x20)) .| (self .== .all(0x7F))
+    }
+
     /// The byte in every lane. Operators with a scalar on the right are generic in the standard
     /// library and work lane by lane; between two vectors each is one instruction.
     @inline(__always)
@@ -141,6 +156,14 @@ extension SIMD16<UInt8> {
 }
 
 extension SIMDMask<SIMD16<Int8>> {
+    /// Whether a lane is set.
+    @inline(__always)
+    fileprivate var hasTrue: Bool {
+        // Safe: as in `firstTrue`.
+        let words = unsafe unsafeBitCast(self, to: SIMD2<UInt64>.self)
+        return words[0] | words[1] != 0
+    }
+
     /// The index of the first lane that is set, or 16.
     @inline(__always)
     fileprivate var firstTrue: Int {

@@ -104,7 +104,13 @@ public final class HTTP2Stream: Transport {
             if resetCode != nil { throw .connectionReset }
             return .wouldBlock
         }
-        let count = buffer.appendUnsafe { received.move(to: $0, session.memory) }
+        // A request's head, as a rule; whoever reads answers has buffers of another size.
+        let isWhole =
+            session.role == .server && buffer.isUnused && received.count <= buffer.capacity
+        let count =
+            isWhole
+            ? received.moveAll(to: buffer, session.memory)
+            : buffer.appendUnsafe { received.move(to: $0, session.memory) }
         let ofHead = min(headBytes, count)
         headBytes -= ofHead
         if count > ofHead { session.consumed(count - ofHead, of: self) }

@@ -40,6 +40,16 @@ struct LentBuffer {
         return count
     }
 
+    /// Moves all bytes into a buffer that is not in use.
+    ///
+    /// - Returns: how many.
+    mutating func moveAll(to target: ByteBuffer, _ memory: HTTP2Memory) -> Int {
+        guard let buffer = buffer.take() else { return 0 }
+        target.takeAll(of: buffer)
+        memory.giveBack(buffer)
+        return target.count
+    }
+
     /// Forgets what waits.
     mutating func giveBack(to memory: HTTP2Memory) {
         if let buffer = buffer.take() { memory.giveBack(buffer) }

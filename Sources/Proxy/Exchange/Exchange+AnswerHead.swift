@@ -73,11 +73,9 @@ extension Exchange {
     private func writeKeptFields(withLength: Bool) {
         let upstreamInput = self.upstreamInput
         let bytes = upstreamInput.bytes
-        for line in answer.fields.lines {
-            if line.isHopByHop || line.known == .transferEncoding { continue }
-            if line.known == .contentLength && !withLength { continue }
-            output.append(bytes.extracting(Int(line.name.start)..<line.value.end))
-            output.append("\r\n")
+        answer.fields.copy(from: bytes, to: output) { line in
+            !line.isHopByHop && line.known != .transferEncoding
+                && (withLength || line.known != .contentLength)
         }
     }
 }

@@ -28,7 +28,7 @@ extension Exchange {
         }
         out.append(" HTTP/1.1\r\n")
         writeHost(out)
-        writeKeptFields(client, route, bytes, out)
+        head.fields.copy(from: bytes, to: out) { isKept($0, client, route) }
         writeFraming(out)
         if head.wantsWebSocket { writeHandshake(route, bytes, out) }
         writeVerdict(permit, out)
@@ -51,29 +51,6 @@ extension Exchange {
             out.append(":")
             out.append(decimal: UInt64(port))
         }
-    }
-
-    private func writeKeptFields(
-        _ client: ClientConnection, _ route: ServedRoute, _ bytes: Span<UInt8>, _ out: ByteBuffer
-    ) {
-        // Lines are byte against byte in the head, so neighbours that stay go out in one copy.
-        var start = 0
-        var end = 0
-        for line in head.fields.lines where isKept(line, client, route) {
-            if Int(line.name.start) != end {
-                out.append(bytes.extracting(start..<end))
-                start = Int(line.name.start)
-            }
-            end = lineEnd(line, bytes)
-        }
-        out.append(bytes.extracting(start..<end))
-    }
-
-    /// The index behind a line's CRLF: white space may stand before it, and nothing else.
-    private func lineEnd(_ line: FieldLine, _ bytes: Span<UInt8>) -> Int {
-        var index = line.value.end
-        while bytes[index] != UInt8(ascii: "\n") { index += 1 }
-        return index + 1
     }
 
     private func isKept(_ line: FieldLine, _ client: ClientConnection, _ route: ServedRoute) -> Bool

@@ -16,9 +16,6 @@ final class RequestTurns {
     /// Requests that begin in a round, those of all connections together.
     private static let ofRound = 64
 
-    /// Has `run` called in the next round.
-    var scheduleRound: () -> Void = {}
-    private var isScheduled = false
     /// In the order in which they came; who has more stands in line again.
     private var queue: [HTTP2ClientConnection] = []
     private var first = 0
@@ -26,6 +23,7 @@ final class RequestTurns {
     private unowned(unsafe) var current: HTTP2ClientConnection?
     private var round = MonotonicInstant.never
     private var left = ofRound
+    private var isStopped = false
 
     /// Whether a connection may begin a request now: it has its turn, or nobody stands in line.
     ///
@@ -45,45 +43,42 @@ final class RequestTurns {
 
     /// A connection has requests that wait, or something to read; it stands in line once.
     func join(_ connection: HTTP2ClientConnection) {
-        queue.append(connection)
-        schedule()
+        if !isStopped { queue.append(connection) }
     }
 
     /// Gives turns to those in line, as far as a round goes.
-    func run(_ now: MonotonicInstant) {
-        isScheduled = false
+    ///
+    /// - Returns: whether somebody is left, who needs another round.
+    func run(_ now: MonotonicInstant) -> Bool {
+        if queue.isEmpty { return false }
+        // Those who stand in line do not lose to who came at the beginning of the round.
+        round = now
+        left = Self.ofRound
         let end = queue.count
-        while first < end {
+        while first < min(end, queue.count) && left > 0 {
             let connection = queue[first]
+            first += 1
             // Safe: `connection` holds it until it is no longer the current one.
             current = connection
-            if !isOpen(to: connection, now) { break }
-            first += 1
             connection.takeTurn()
         }
         current = nil
         if first == queue.count {
             queue.removeAll(keepingCapacity: true)
             first = 0
-            return
+            return false
         }
         if first > queue.count / 2 {
             queue.removeFirst(first)
             first = 0
         }
-        schedule()
+        return true
     }
 
     /// The loop ends: nothing begins any more.
     func stop() {
-        scheduleRound = {}
+        isStopped = true
         queue.removeAll()
         first = 0
-    }
-
-    private func schedule() {
-        if isScheduled { return }
-        isScheduled = true
-        scheduleRound()
     }
 }

@@ -238,8 +238,18 @@ final class LoopState {
         flushes.append(link)
     }
 
-    /// The jobs that were ready have run.
-    func flushConnections() {
+    /// The jobs that were ready have run: what they wrote goes out, and those in line have their turn.
+    ///
+    /// - Returns: whether somebody is left in line.
+    func endRound() -> Bool {
+        flushConnections()
+        let hasMore = requestTurns.run(loop.now)
+        // Nothing else would wake the loop for what was written meanwhile.
+        flushConnections()
+        return hasMore
+    }
+
+    private func flushConnections() {
         // What is sent may call for more, and nothing else would wake the loop for that.
         while !flushes.isEmpty {
             let due = flushes.take()

@@ -41,11 +41,10 @@ public actor Worker {
 
     /// Starts what the loop does besides serving: handing log lines on, closing what lies idle.
     public func start() {
-        loop.afterJobs = { [state] in state.flushConnections() }
+        loop.afterJobs = { [state] in state.endRound() }
         loop.beforeSleep = { [recorder = state.recorder] in recorder.flush() }
         state.startServing = { connection in self.start(connection) }
         state.continueReading = { link in self.continueReading(link) }
-        state.requestTurns.scheduleRound = { self.beginRequestsSoon() }
         Task.immediate(executorPreference: loop) { await sweepRegularly() }
     }
 
@@ -220,15 +219,6 @@ public actor Worker {
     private func readSoon(_ link: HTTP2Link) async {
         await Task.yield()
         link.goOn()
-    }
-
-    private func beginRequestsSoon() {
-        Task.immediate(executorPreference: loop) { await beginRequests() }
-    }
-
-    private func beginRequests() async {
-        await Task.yield()
-        state.requestTurns.run(loop.now)
     }
 
     private func serve(_ connection: ClientConnection) async {

@@ -75,7 +75,7 @@ struct LoopStateTests {
             _ = try head.withUnsafeBytes { bytes in
                 try stream.write(bytes, UnsafeRawBufferPointer(start: nil, count: 0))
             }
-            state.flushConnections()
+            _ = state.endRound()
 
             let server = try HTTP2Session(
                 role: .server, limits: HTTP2Limits(), now: loop.loop.now)
@@ -97,7 +97,7 @@ struct LoopStateTests {
 
             // And when the request is over, nobody keeps the connection.
             stream.close()
-            state.flushConnections()
+            _ = state.endRound()
             while !pair.far.isPeerClosed, loop.loop.now < deadline {
                 _ = await waiter.wait(until: deadline)
             }
