@@ -93,14 +93,11 @@ final class HTTP2ClientConnection {
     /// Begins requests that wait, and then reads on, as far as its turn goes.
     func takeTurn() {
         isInLine = false
-        var count = 0
         // What the client has given up meanwhile costs nobody a turn.
-        while count < waiting.count, isGivenUp(waiting[count]) || mayBegin {
-            let stream = waiting[count]
-            count += 1
+        while let stream = waiting.first, isGivenUp(stream) || mayBegin {
+            waiting.removeFirst()
             if isGivenUp(stream) { stream.close() } else { begin(stream) }
         }
-        waiting.removeFirst(count)
         if link.isClosed { return }
         if !waiting.isEmpty {
             standInLine()
