@@ -46,33 +46,28 @@ final class RequestTurns {
         if !isStopped { queue.append(connection) }
     }
 
+    /// Somebody stands in line.
+    var isAwaited: Bool { !queue.isEmpty }
+
     /// Gives turns to those in line, as far as a round goes.
-    ///
-    /// - Returns: whether somebody is left, who needs another round.
-    func run(_ now: MonotonicInstant) -> Bool {
-        if queue.isEmpty { return false }
-        // Those who stand in line do not lose to who came at the beginning of the round.
-        round = now
-        left = Self.ofRound
+    func run(_ now: MonotonicInstant) {
         let end = queue.count
-        while first < min(end, queue.count) && left > 0 {
+        while first < min(end, queue.count) {
             let connection = queue[first]
-            first += 1
             // Safe: `connection` holds it until it is no longer the current one.
             current = connection
+            if !isOpen(to: connection, now) { break }
+            first += 1
             connection.takeTurn()
         }
         current = nil
         if first == queue.count {
             queue.removeAll(keepingCapacity: true)
             first = 0
-            return false
-        }
-        if first > queue.count / 2 {
+        } else if first > queue.count / 2 {
             queue.removeFirst(first)
             first = 0
         }
-        return true
     }
 
     /// The loop ends: nothing begins any more.

@@ -238,15 +238,17 @@ final class LoopState {
         flushes.append(link)
     }
 
-    /// The jobs that were ready have run: what they wrote goes out, and those in line have their turn.
+    /// The jobs that were ready have run: what they wrote goes out, and then those in line have their
+    /// turn.
     ///
-    /// - Returns: whether somebody is left in line.
+    /// - Returns: whether somebody is left in line, for whom the next round must not wait.
     func endRound() -> Bool {
         flushConnections()
-        let hasMore = requestTurns.run(loop.now)
+        if !requestTurns.isAwaited { return false }
+        requestTurns.run(loop.now)
         // Nothing else would wake the loop for what was written meanwhile.
         flushConnections()
-        return hasMore
+        return requestTurns.isAwaited
     }
 
     private func flushConnections() {
