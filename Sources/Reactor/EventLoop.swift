@@ -11,6 +11,7 @@ internal import Synchronization
 /// touched by the loop's own thread alone (`checkIsolated` traps otherwise).
 public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable {
     private static let eventCapacity = 256
+    private static let pauseNanoseconds: Int64 = 100_000
 
     private let epoll: Int32
     private let wakeDescriptor: Int32
@@ -33,6 +34,10 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     public private(set) var now: MonotonicInstant
     /// The wall clock as the loop read it when it last woke, microseconds since 1970.
     public private(set) var wallMicroseconds: Int64
+    /// Since when the loop has had something to do all the time; shorter pauses than a tenth of a
+    /// millisecond are none.
+    public private(set) var busySince: MonotonicInstant
+
     /// Runs on the loop each time the jobs that were ready have run. Returns whether there is more to
     /// do: then the loop looks for events without sleeping.
     public var afterJobs: (() -> Bool)?
@@ -50,6 +55,7 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
         }
         events = .allocate(capacity: Self.eventCapacity)
         now = .now
+        busySince = now
         wallMicroseconds = Syscalls.wallMicroseconds()
         timers = TimerWheel(now: now)
         // Last: only a complete object closes its descriptors when this fails.
@@ -138,8 +144,10 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     private func poll(isBusy: Bool) {
         let mayNotSleep = isBusy || !ready.isEmpty
         let timeout = mayNotSleep ? 0 : timers.sleepMilliseconds(now: now)
+        let begun = MonotonicInstant.now
         let count = Syscalls.epollWait(epoll, events, milliseconds: timeout)
         updateClocks()
+        if now > begun.advanced(byNanoseconds: Self.pauseNanoseconds) { busySince = now }
         for index in 0..<count {
             dispatch(events[index])
         }

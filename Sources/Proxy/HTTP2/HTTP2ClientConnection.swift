@@ -81,7 +81,7 @@ final class HTTP2ClientConnection {
             round = now
             begunInRound = 0
         }
-        return begunInRound < RequestTurns.ofConnection && state.requestTurns.isOpen(to: self, now)
+        return begunInRound < RequestTurns.ofConnection && state.requestTurns.isOpen(to: self)
     }
 
     private func standInLine() {

@@ -15,23 +15,34 @@ final class RequestTurns {
     static let ofFreshConnection = 4
     /// Requests that begin in a round, those of all connections together.
     private static let ofRound = 64
+    /// The same of a loop that has been busy for a while: nothing is in its caches any more that was
+    /// there a round ago, and what it sends at once costs it less.
+    private static let ofBusyRound = 256
+    private static let whileNanoseconds: Int64 = 10_000_000
 
     /// In the order in which they came; who has more stands in line again.
     private var queue: [HTTP2ClientConnection] = []
     private var first = 0
     /// The connection whose turn it is.
     private unowned(unsafe) var current: HTTP2ClientConnection?
+    private let loop: EventLoop
     private var round = MonotonicInstant.never
-    private var left = ofRound
+    private var left = 0
     private var isStopped = false
 
+    /// Nobody stands in line.
+    init(loop: EventLoop) {
+        self.loop = loop
+    }
+
     /// Whether a connection may begin a request now: it has its turn, or nobody stands in line.
-    ///
-    /// - Parameter now: The loop's clock, which moves once a round.
-    func isOpen(to connection: HTTP2ClientConnection, _ now: MonotonicInstant) -> Bool {
+    func isOpen(to connection: HTTP2ClientConnection) -> Bool {
+        // The loop's clock moves once a round.
+        let now = loop.now
         if round != now {
             round = now
-            left = Self.ofRound
+            let isBusy = now > loop.busySince.advanced(byNanoseconds: Self.whileNanoseconds)
+            left = isBusy ? Self.ofBusyRound : Self.ofRound
         }
         return left > 0 && (first == queue.count || connection === current)
     }
@@ -50,13 +61,13 @@ final class RequestTurns {
     var isAwaited: Bool { !queue.isEmpty }
 
     /// Gives turns to those in line, as far as a round goes.
-    func run(_ now: MonotonicInstant) {
+    func run() {
         let end = queue.count
         while first < min(end, queue.count) {
             let connection = queue[first]
             // Safe: `connection` holds it until it is no longer the current one.
             current = connection
-            if !isOpen(to: connection, now) { break }
+            if !isOpen(to: connection) { break }
             first += 1
             connection.takeTurn()
         }

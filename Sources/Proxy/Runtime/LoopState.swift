@@ -64,7 +64,7 @@ final class LoopState {
     /// Whose turn it is to compute a signature.
     let handshakes: HandshakeTurns
     /// Whose turn it is to begin the requests that came all at once.
-    let requestTurns = RequestTurns()
+    let requestTurns: RequestTurns
     private var refusedHeaders = RefusedHeaders()
     /// What those hold that wait for another stream.
     let closedTransport = ClosedTransport()
@@ -97,6 +97,7 @@ final class LoopState {
         tokens = TokenCache(capacityBytes: serving.configuration.server.tokenCacheBytes)
         identifiers = RequestIDGenerator()
         handshakes = HandshakeTurns(loop: loop)
+        requestTurns = RequestTurns(loop: loop)
         loopCount = serving.workerCount
         pools = zip(serving.configuration.upstreams, serving.addresses).map {
             UpstreamPool(
@@ -245,7 +246,7 @@ final class LoopState {
     func endRound() -> Bool {
         flushConnections()
         if !requestTurns.isAwaited { return false }
-        requestTurns.run(loop.now)
+        requestTurns.run()
         // Nothing else would wake the loop for what was written meanwhile.
         flushConnections()
         return requestTurns.isAwaited
