@@ -194,10 +194,40 @@ def test_W9_requests_that_come_at_once_take_turns(start, origin):
             served = sum(map(answers, crowd))
         finally:
             proxy.signal(signal.SIGCONT)
-        # A round is 16 of each, and 64 of those that wait; the signals take some rounds.
+        # A round is 16 of each, and 32 of all, or 256 of a busy loop; the signals take some rounds.
         assert served < 3000
         # Nobody is forgotten.
         wait_until(lambda: sum(map(answers, crowd)) == 6000, "all are served")
+
+
+@pytest.mark.parametrize("end", ["resets", "goes"])
+def test_W9_requests_in_line_whose_client_gives_them_up_never_begin(start, origin, end):
+    proxy = start(origin, listener=LISTENER, routes=ROUTES, workers=1, log='access = "off"', extra=second(1))
+    numbers = range(1, 201, 2)
+    heads = b"".join(floods.frame(floods.HEADERS, floods.END_HEADERS | floods.END_STREAM, stream,
+                                  floods.block()) for stream in numbers)
+    # More than what is read at once of a connection: what gives the requests up comes a round later.
+    filling = floods.frame(floods.UNKNOWN, payload=bytes(16_384)) * 5
+    with Client(proxy.port, reads=False) as client:
+        wait_until(lambda: proxy.metric("portcullis_connections") == 1, "it is accepted")
+        proxy.signal(signal.SIGSTOP)
+        try:
+            client.send_raw(heads + filling)
+            if end == "resets":
+                client.send_raw(b"".join(floods.frame(floods.RESET, 0, stream, bytes((0, 0, 0, 8)))
+                                         for stream in numbers))
+            else:
+                client.close()
+        finally:
+            proxy.signal(signal.SIGCONT)
+        if end == "resets":
+            client.send_raw(floods.frame(floods.HEADERS, floods.END_HEADERS | floods.END_STREAM, 201,
+                                         floods.block(path=b"/1/last")))
+            wait_until(lambda: "/1/last" in origin.targets(), "the next request is served")
+        else:
+            wait_until(lambda: proxy.metric("portcullis_connections") == 0, "it is closed")
+    # Sixteen a round, for the rounds that it takes to read on.
+    assert proxy.metric("portcullis_requests_total", route="enforced") <= 64
 
 
 def answers(client) -> int:

@@ -46,7 +46,7 @@ public final class HTTP2Session {
     /// The streams under way, in no order; the library knows each by a pointer, too.
     private(set) var streams: [HTTP2Stream] = []
     /// Streams for requests of ours whose head was not written yet: the library does not know them.
-    private var reservedCount = 0
+    var reservedCount = 0
     /// What the peer may still do that moves nothing.
     var allowance: PeerAllowance
     private(set) var now: MonotonicInstant
@@ -217,30 +217,6 @@ public final class HTTP2Session {
 
     // MARK: Streams
 
-    /// A stream for a request of ours; its number is given when the head is written. Nil when the
-    /// connection takes no more.
-    public func openStream() -> HTTP2Stream? {
-        if isGoingAway || failure != nil || !canOpenStream { return nil }
-        let stream = HTTP2Stream(session: self)
-        stream.isReserved = true
-        reservedCount += 1
-        return stream
-    }
-
-    /// A stream that `openStream` gave is not among those without a head any more.
-    func unreserve(_ stream: HTTP2Stream) {
-        if !stream.isReserved { return }
-        stream.isReserved = false
-        reservedCount -= 1
-    }
-
-    /// A stream was closed that no head was written to: whoever keeps the connection looks again.
-    func dropReserved(_ stream: HTTP2Stream) {
-        if !stream.isReserved { return }
-        unreserve(stream)
-        hasOutput()
-    }
-
     func stream(_ id: Int32) -> HTTP2Stream? {
         // What the library still knows then is not there any more.
         if isAbandoned { return nil }
@@ -251,11 +227,11 @@ public final class HTTP2Session {
         }
     }
 
-    /// Calls `body` with a stream that it does not end; nil when there is none.
+    /// Calls `body` with a stream that it does not make the session forget; nil when there is none.
     @inline(__always)
     func withStream<Result>(_ id: Int32, _ body: (HTTP2Stream) -> Result) -> Result? {
         if isAbandoned { return nil }
-        // Safe: as in `stream(_:)`, and as `body` ends nothing, the object outlives it.
+        // Safe: as in `stream(_:)`, and as `body` lets go of nothing, the object outlives it.
         return nghttp2_session_get_stream_user_data(pointer, id).map {
             Unmanaged<HTTP2Stream>.fromOpaque($0)._withUnsafeGuaranteedRef(body)
         }
@@ -314,44 +290,8 @@ public final class HTTP2Session {
         if stream.id == headStream { endedHead() }
     }
 
-    func reset(_ stream: HTTP2Stream, _ code: HTTP2ErrorCode) {
-        if stream.id == 0 || stream.resetCode != nil { return }
-        nghttp2_submit_rst_stream(pointer, 0, stream.id, code.rawValue)
-        hasOutput()
-    }
-
-    /// The peer's message is malformed: nothing of it counts any more (RFC 9113, section 8.1.1), and
-    /// whoever reads it need not wait until the peer takes the reset.
-    func refuse(_ stream: HTTP2Stream) {
-        if stream.isMalformed { return }
-        stream.isMalformed = true
-        reset(stream, .protocolError)
-        stream.ended(HTTP2ErrorCode.protocolError.rawValue)
-    }
-
-    /// Content came for a stream.
-    ///
-    /// - Returns: false when it is none of its message.
-    func counts(_ count: Int, on stream: HTTP2Stream) -> Bool {
-        if stream.isMalformed { return false }
-        if stream.hasHead && stream.tally.add(count) { return true }
-        refuse(stream)
-        return false
-    }
-
     func leftOver(_ stream: HTTP2Stream) {
         if stream.place >= 0 { leftoverCount += 1 }
-    }
-
-    /// A stream is over: whoever waits to open one may.
-    func streamEnded(_ code: UInt32) {
-        if code == HTTP2ErrorCode.none.rawValue { allowance.earnReset() }
-        if role == .client { onCapacity() }
-    }
-
-    func resume(_ stream: HTTP2Stream) {
-        nghttp2_session_resume_data(pointer, stream.id)
-        hasOutput()
     }
 
     // MARK: Heads

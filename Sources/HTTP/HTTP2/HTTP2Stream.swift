@@ -104,9 +104,10 @@ public final class HTTP2Stream: Transport {
             if resetCode != nil { throw .connectionReset }
             return .wouldBlock
         }
-        // A request's head, as a rule; whoever reads answers has buffers of another size.
+        // Whoever reads a request's head has a buffer of about the size of ours.
         let isWhole =
-            session.role == .server && buffer.isUnused && received.count <= buffer.capacity
+            session.role == .server && headBytes > 0 && buffer.isUnused
+            && received.count <= buffer.capacity
         let count =
             isWhole
             ? received.moveAll(to: buffer, session.memory)

@@ -29,10 +29,6 @@ final class HTTP2ClientConnection {
     private var isShuttingDown = false
     /// Requests that have not begun, because too many came at once.
     private var waiting: [HTTP2Stream] = []
-    /// There is something to read, which may begin requests.
-    private var isReadDue = false
-    /// It stands in line for a turn.
-    private var isInLine = false
     private var round: MonotonicInstant
     private var begunInRound = RequestTurns.ofConnection - RequestTurns.ofFreshConnection
 
@@ -70,7 +66,7 @@ final class HTTP2ClientConnection {
         origin.countStream()
         if waiting.isEmpty && mayBegin { return begin(stream) }
         waiting.append(stream)
-        standInLine()
+        if waiting.count == 1 { state.requestTurns.join(self) }
     }
 
     /// Another request may begin in this round of the loop.
@@ -84,28 +80,17 @@ final class HTTP2ClientConnection {
         return begunInRound < RequestTurns.ofConnection && state.requestTurns.isOpen(to: self)
     }
 
-    private func standInLine() {
-        if isInLine { return }
-        isInLine = true
-        state.requestTurns.join(self)
-    }
+    /// Requests wait for their turn.
+    var hasWaiting: Bool { !waiting.isEmpty }
 
-    /// Begins requests that wait, and then reads on, as far as its turn goes.
+    /// Begins requests that wait, as far as its turn goes.
     func takeTurn() {
-        isInLine = false
         // What the client has given up meanwhile costs nobody a turn.
         while let stream = waiting.first, isGivenUp(stream) || mayBegin {
             waiting.removeFirst()
             if isGivenUp(stream) { stream.close() } else { begin(stream) }
         }
-        if link.isClosed { return }
-        if !waiting.isEmpty {
-            standInLine()
-        } else if isReadDue {
-            isReadDue = false
-            return awaken(.ready)
-        }
-        sleep()
+        if !link.isClosed { sleep() }
     }
 
     /// The client wants no answer any more. One whose message is malformed is told so, and the log.
@@ -215,18 +200,8 @@ extension HTTP2ClientConnection: HTTP2LinkOwner {
     }
 
     func linkHasMore() {
-        if isReadPutOff { return }
         link.readAll()
         if !link.isClosed { linkMoved() }
-    }
-
-    /// What there is to read has to wait for a turn: heads that lie in the kernel cost nothing.
-    private var isReadPutOff: Bool {
-        if isReadDue { return true }
-        if !link.transport.isReadable || waiting.isEmpty && mayBegin { return false }
-        isReadDue = true
-        standInLine()
-        return true
     }
 
     func linkClosed() {
@@ -237,13 +212,12 @@ extension HTTP2ClientConnection: HTTP2LinkOwner {
 
 extension HTTP2ClientConnection: Sleeper {
     func awaken(_ reason: WakeReason) {
-        if link.isClosed || isReadDue { return }
+        if link.isClosed { return }
         let now = state.loop.now
         if now >= stallDeadline { origin.noteIdleTimeout() }
         if origin.isAborted || now >= stallDeadline || now >= closesAt && !isHeldBack(now) {
             return link.close()
         }
-        if isReadPutOff { return }
         link.readAll()
         if link.isClosed { return }
         link.resumeSending()

@@ -14,11 +14,11 @@ final class RequestTurns {
     /// only to fill it gets no further than with one.
     static let ofFreshConnection = 4
     /// Requests that begin in a round, those of all connections together.
-    private static let ofRound = 64
-    /// The same of a loop that has been busy for a while: nothing is in its caches any more that was
-    /// there a round ago, and what it sends at once costs it less.
+    private static let ofRound = 32
+    /// The same of a loop that has been busy for some time: what it sends in larger pieces costs it
+    /// less, and a burst does not last that long.
     private static let ofBusyRound = 256
-    private static let whileNanoseconds: Int64 = 10_000_000
+    private static let burstNanoseconds: Int64 = 10_000_000
 
     /// In the order in which they came; who has more stands in line again.
     private var queue: [HTTP2ClientConnection] = []
@@ -41,7 +41,7 @@ final class RequestTurns {
         let now = loop.now
         if round != now {
             round = now
-            let isBusy = now > loop.busySince.advanced(byNanoseconds: Self.whileNanoseconds)
+            let isBusy = now > loop.busySince.advanced(byNanoseconds: Self.burstNanoseconds)
             left = isBusy ? Self.ofBusyRound : Self.ofRound
         }
         return left > 0 && (first == queue.count || connection === current)
@@ -52,7 +52,7 @@ final class RequestTurns {
         left -= 1
     }
 
-    /// A connection has requests that wait, or something to read; it stands in line once.
+    /// A connection has requests that wait; it stands in line once.
     func join(_ connection: HTTP2ClientConnection) {
         if !isStopped { queue.append(connection) }
     }
@@ -70,6 +70,7 @@ final class RequestTurns {
             if !isOpen(to: connection) { break }
             first += 1
             connection.takeTurn()
+            if connection.hasWaiting { queue.append(connection) }
         }
         current = nil
         if first == queue.count {

@@ -45,7 +45,7 @@ public enum RequestFailure: String, Sendable, CaseIterable {
     case upstreamQueueTimeout = "upstream_queue_timeout"
 }
 
-/// Everything that the access log and the metrics say about one request. One object per connection,
+/// Everything that the access log and the metrics say about one request. One object per exchange,
 /// reused; it is handed to the recorder exactly once for each request, however that ended.
 public final class RequestRecord {
     /// Wall clock at the first byte of the request, microseconds since 1970.
@@ -133,7 +133,8 @@ public final class RequestRecord {
     /// A record for the first request.
     public init() {}
 
-    /// Readies the object for the next request of the same connection.
+    /// Readies the object for the next request, whoever sends it. Listener, addresses and session are
+    /// set anew by whoever begins it.
     public func reset() {
         method = .other
         // Empty where nothing is logged, and emptying them is a call each.

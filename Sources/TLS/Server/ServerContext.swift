@@ -126,9 +126,9 @@ final class ServerContext: @unchecked Sendable {
             ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL
     }
 
-    /// Sessions live in tickets alone, so any loop can resume them: one for a handshake, because a
-    /// client that speaks HTTP/2 opens one connection, and sealing costs. They hold what was verified of
-    /// the client, so one that began under other authorities is of no use here.
+    /// Sessions live in tickets alone, so any loop can resume them: one for a handshake, because apps
+    /// open one connection, and sealing costs. They hold what was verified of the client, so one that
+    /// began under other authorities is of no use here.
     private func bindSessions(_ authorities: Authorities?) -> Bool {
         let pointer = context.pointer
         _ = COpenSSL_SSL_CTX_set_session_cache_mode(pointer, Int(SSL_SESS_CACHE_OFF))

@@ -65,7 +65,7 @@ public final class TicketKeys: Sendable {
         _ name: UnsafeMutablePointer<UInt8>, _ vector: UnsafeMutablePointer<UInt8>,
         _ cipher: OpaquePointer, _ mac: OpaquePointer, at now: MonotonicInstant
     ) -> Int32 {
-        guard let key = newest(at: now),
+        guard let key = newest(at: now), Self.cipher != nil,
             RAND_bytes(vector, EVP_CIPHER_get_iv_length(Self.cipher)) == 1
         else { return -1 }
         name.update(from: key.bytes, count: Key.nameBytes)
