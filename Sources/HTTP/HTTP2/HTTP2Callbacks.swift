@@ -106,7 +106,7 @@ enum HTTP2Callbacks {
         // Interim heads come before the one that content follows.
         let isInterim = session.role == .client && assembly.isInterim
         if isInterim {
-            if isOver || assembly.contentLength != nil { return false }
+            if isOver { return false }
         } else {
             stream.tally = tally(of: assembly, on: stream, session.role)
             if isOver && !stream.tally.isComplete { return false }

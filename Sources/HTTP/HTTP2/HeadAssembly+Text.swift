@@ -67,6 +67,8 @@ extension HeadAssembly {
         if isMalformed || pseudoFields != .status || status.count != 3 || isKept(status, "101") {
             return false
         }
+        // RFC 9110, section 8.6.
+        if isInterim && contentLength != nil { return false }
         let special = special
         if special.bytes.slice(status).decimalValue == nil { return false }
         text.reserve(lines.count + 64)
