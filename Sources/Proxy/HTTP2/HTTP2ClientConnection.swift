@@ -64,7 +64,7 @@ final class HTTP2ClientConnection {
     private func arrived(_ stream: HTTP2Stream) {
         origin.setActive(true)
         origin.countStream()
-        if waiting.isEmpty && mayBegin { return begin(stream) }
+        if waiting.isEmpty && !state.requestTurns.isAwaited && mayBegin { return begin(stream) }
         waiting.append(stream)
         if waiting.count == 1 { state.requestTurns.join(self) }
     }
@@ -77,7 +77,7 @@ final class HTTP2ClientConnection {
             round = now
             begunInRound = 0
         }
-        return begunInRound < RequestTurns.ofConnection && state.requestTurns.isOpen(to: self)
+        return begunInRound < RequestTurns.ofConnection && state.requestTurns.isOpen
     }
 
     /// Requests wait for their turn.

@@ -23,8 +23,6 @@ final class RequestTurns {
     /// In the order in which they came; who has more stands in line again.
     private var queue: [HTTP2ClientConnection] = []
     private var first = 0
-    /// The connection whose turn it is.
-    private unowned(unsafe) var current: HTTP2ClientConnection?
     private let loop: EventLoop
     private var round = MonotonicInstant.never
     private var left = 0
@@ -35,8 +33,8 @@ final class RequestTurns {
         self.loop = loop
     }
 
-    /// Whether a connection may begin a request now: it has its turn, or nobody stands in line.
-    func isOpen(to connection: HTTP2ClientConnection) -> Bool {
+    /// Whether another request may begin in this round.
+    var isOpen: Bool {
         // The loop's clock moves once a round.
         let now = loop.now
         if round != now {
@@ -44,10 +42,10 @@ final class RequestTurns {
             let isBusy = now > loop.busySince.advanced(byNanoseconds: Self.burstNanoseconds)
             left = isBusy ? Self.ofBusyRound : Self.ofRound
         }
-        return left > 0 && (first == queue.count || connection === current)
+        return left > 0
     }
 
-    /// A request began that `isOpen` allowed.
+    /// A request began, as `isOpen` allowed.
     func began() {
         left -= 1
     }
@@ -63,16 +61,12 @@ final class RequestTurns {
     /// Gives turns to those in line, as far as a round goes.
     func run() {
         let end = queue.count
-        while first < min(end, queue.count) {
+        while first < min(end, queue.count), isOpen {
             let connection = queue[first]
-            // Safe: `connection` holds it until it is no longer the current one.
-            current = connection
-            if !isOpen(to: connection) { break }
             first += 1
             connection.takeTurn()
             if connection.hasWaiting { queue.append(connection) }
         }
-        current = nil
         if first == queue.count {
             queue.removeAll(keepingCapacity: true)
             first = 0
