@@ -144,10 +144,12 @@ public final class EventLoop: SerialExecutor, TaskExecutor, @unchecked Sendable 
     private func poll(isBusy: Bool) {
         let mayNotSleep = isBusy || !ready.isEmpty
         let timeout = mayNotSleep ? 0 : timers.sleepMilliseconds(now: now)
-        let begun = MonotonicInstant.now
+        let asleepSince = mayNotSleep ? nil : MonotonicInstant.now
         let count = Syscalls.epollWait(epoll, events, milliseconds: timeout)
         updateClocks()
-        if now > begun.advanced(byNanoseconds: Self.pauseNanoseconds) { busySince = now }
+        if let asleepSince, now > asleepSince.advanced(byNanoseconds: Self.pauseNanoseconds) {
+            busySince = now
+        }
         for index in 0..<count {
             dispatch(events[index])
         }
