@@ -119,6 +119,28 @@ struct ByteBufferTests {
         #expect(copy(buffer.bytes) == Array("\(number)".utf8))
     }
 
+    @Test("all that waits changes hands with its memory, and both buffers go on")
+    func takesAll() {
+        let (target, source) = (ByteBuffer(capacity: 128), ByteBuffer(capacity: 256))
+        for round in 0..<3 as Range<UInt8> {
+            #expect(target.isUnused)
+            source.append([1, 2, 3, round])
+            source.consume(2)
+            #expect(!source.isUnused)
+            let capacity = source.capacity
+            target.takeAll(of: source)
+            #expect(copy(target.bytes) == [3, round] && target.capacity == capacity)
+            #expect(source.isUnused && source.isEmpty)
+            target.pin(1)
+            target.append(4)
+            #expect(copy(target.pinnedBytes) == [3] && copy(target.bytes) == [round, 4])
+            target.consume(2)
+            // Pinned bytes are a use, too.
+            #expect(target.isEmpty && !target.isUnused)
+            target.unpin()
+        }
+    }
+
     @Test("shrinking gives memory back only where the buffer grew beyond the limit")
     func shrink() {
         let buffer = ByteBuffer(capacity: 128)
