@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness import http2
 from harness import proxy as proxies
 from harness import tokens
 from harness.keyserver import Authority, KeyServer
@@ -71,6 +72,21 @@ def origin(module_origin):
     module_origin.forget()
     yield module_origin
     assert module_origin.errors == []
+
+
+@pytest.fixture(scope="module")
+def module_second():
+    origin = http2.Origin()
+    yield origin
+    origin.stop()
+
+
+@pytest.fixture
+def behind(module_second):
+    """The origin that speaks HTTP/2, for a shared proxy that has one behind it."""
+    module_second.forget()
+    yield module_second
+    assert module_second.errors == []
 
 
 @pytest.fixture(scope="module")

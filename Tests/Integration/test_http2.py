@@ -32,21 +32,6 @@ STREAMS = h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS
 
 
 @pytest.fixture(scope="module")
-def module_second():
-    origin = http2.Origin()
-    yield origin
-    origin.stop()
-
-
-@pytest.fixture
-def behind(module_second):
-    """The origin that speaks HTTP/2, behind the shared proxy."""
-    module_second.forget()
-    yield module_second
-    assert module_second.errors == []
-
-
-@pytest.fixture(scope="module")
 def module_proxy(module_origin, module_second, key_file):
     with running_proxy([module_origin], key_file, listener=LISTENER, routes=ROUTES,
                        extra=second(module_second.port)) as proxy:

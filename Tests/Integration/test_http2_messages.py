@@ -3,7 +3,6 @@
 import pytest
 
 from conftest import running_proxy
-from harness import http2
 from harness.client import request
 from harness.http2 import Client, frame
 from harness.origin import Gate, wait_until
@@ -13,21 +12,6 @@ PROTOCOL, INTERNAL, CANCEL = 1, 2, 8
 FIVE = ("content-length", "5")
 OK = (":status", "200")
 AGAIN = [OK]
-
-
-@pytest.fixture(scope="module")
-def module_second():
-    origin = http2.Origin()
-    yield origin
-    origin.stop()
-
-
-@pytest.fixture
-def behind(module_second):
-    """The origin that speaks HTTP/2, behind the shared proxy."""
-    module_second.forget()
-    yield module_second
-    assert module_second.errors == []
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// A client's session with one request out, which is fed what a server sends.
-final class ClientUnderTest {
+final class ClientUnderTest: SessionUnderTest {
     let session: HTTP2Session
     let stream: HTTP2Stream
     let now = MonotonicInstant(nanoseconds: 1_000_000_000)
@@ -15,19 +15,6 @@ final class ClientUnderTest {
         stream = try #require(session.openStream())
         stream.write("\(method) / HTTP/1.1\r\nHost: a\r\n\r\n")
         _ = sent()
-    }
-
-    func exchange(_ bytes: [UInt8]) -> [SentFrame] {
-        do throws(HTTP2Failure) {
-            try session.receive(bytes.span, now: now)
-        } catch {}
-        return sent()
-    }
-
-    func sent() -> [SentFrame] {
-        let output = ByteBuffer(capacity: 1024)
-        while session.produce(into: output, limit: 1 << 24) {}
-        return SentFrame.read(output.array)
     }
 }
 

@@ -3,7 +3,7 @@ import Reactor
 import Testing
 
 /// A server's session that is fed bytes, and what came of it.
-final class ServerUnderTest {
+final class ServerUnderTest: SessionUnderTest {
     let session: HTTP2Session
     var requests: [HTTP2Stream] = []
     var now = MonotonicInstant(nanoseconds: 1_000_000_000)
@@ -11,21 +11,6 @@ final class ServerUnderTest {
     init(limits: HTTP2Limits = HTTP2Limits()) throws {
         session = try HTTP2Session(role: .server, limits: limits, now: now)
         session.onRequest = { [unowned self] in requests.append($0) }
-    }
-
-    /// Sends bytes to it, and returns the frames that it answers with.
-    @discardableResult
-    func exchange(_ bytes: [UInt8]) -> [SentFrame] {
-        do throws(HTTP2Failure) {
-            try session.receive(bytes.span, now: now)
-        } catch {}
-        return sent()
-    }
-
-    func sent() -> [SentFrame] {
-        let output = ByteBuffer(capacity: 1024)
-        while session.produce(into: output, limit: 1 << 24) {}
-        return SentFrame.read(output.array)
     }
 
     func greet() {
